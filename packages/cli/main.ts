@@ -1,0 +1,12 @@
+// The `cubicle` command: `start` runs the service, `admin` is the operator's.
+
+import { Command } from 'commander';
+import { adminCommand } from './admin.ts';
+import { startCommand } from './start.ts';
+
+const program = new Command('cubicle')
+  .description('A self-hosted service of full computers with a desktop.')
+  .addCommand(startCommand())
+  .addCommand(adminCommand());
+
+await program.parseAsync();

@@ -1,0 +1,72 @@
+// `cubicle start`: runs the service until it is told to stop.
+
+import { relative } from 'node:path';
+import { Command } from 'commander';
+import { firstKeyPath } from '@cubicle/server/first-key.ts';
+import { type RunningServer, startServer } from '@cubicle/server/main.ts';
+import { readSettings, type Settings } from '@cubicle/server/settings.ts';
+import { checkout } from './checkout.ts';
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+export function startCommand(): Command {
+  return new Command('start').description('Run the service.').action(start);
+}
+
+async function start(): Promise<void> {
+  let server: RunningServer | undefined;
+  let told = false;
+  const stop = async () => {
+    if (told) return;
+    told = true;
+    say('Stopping: finishing what is under way.');
+    await server?.stop();
+    process.exit();
+  };
+  try {
+    const settings = readSettings(process.env, checkout);
+    server = await startServer(settings, {
+      say,
+      onFailure: (error) => {
+        console.error(error.message);
+        process.exitCode = 1;
+        void stop();
+      },
+    });
+    welcome(settings, server);
+  } catch (error) {
+    console.error(sentence(error));
+    process.exit(1);
+  }
+  process.on('SIGTERM', () => void stop());
+  process.on('SIGINT', () => void stop());
+}
+
+function welcome(settings: Settings, server: RunningServer): void {
+  const { baseUrl, firstAccount } = server;
+  const keyFile = relative(process.cwd(), firstKeyPath(settings.dataDir));
+  say('');
+  say(`Cubicle is ready at ${baseUrl}`);
+  say(`Reference: ${new URL('/docs', baseUrl).href}`);
+  if (firstAccount !== undefined) {
+    const { raw } = firstAccount.key;
+    say('');
+    say(`Your first API key, shown this once (kept in ${keyFile}):`);
+    say(`  ${raw}`);
+    say('Try it:');
+    say(`  curl -H "Authorization: Bearer ${raw}" ${baseUrl}/whoami`);
+  } else if (server.firstKeyKept) {
+    say(`The first API key is in ${keyFile}.`);
+  }
+  say('');
+}
+
+/** What a person can act on; the stack is for defects only. */
+function sentence(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ('code' in error && error.code === 'EADDRINUSE') {
+    return 'The port is taken; choose another with CUBICLE_PORT (0 picks a free one).';
+  }
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  return `${error.message}${cause}`;
+}

@@ -1,0 +1,325 @@
+// The error registry: every refusal the service answers with, stated once.
+// docs/errors.md is generated from it; the server raises nothing that is not in it (Part 7).
+
+export interface ErrorEntry {
+  readonly status: number;
+  /** One word to switch on; absent where the specification gives none. */
+  readonly reason?: string;
+  /** Route-specific detail; absent where the specification gives none. */
+  readonly code?: string;
+  /** For a person. `{word}` is filled in when raised; the words never name an id the caller sent. */
+  readonly sentence: string;
+  readonly meaning: string;
+  readonly remedy: string;
+  readonly retryable: boolean;
+}
+
+const entry = (stated: ErrorEntry): ErrorEntry => stated;
+
+export const errors = {
+  // 401: no usable credential. Free of charge (Part 5 rule 6).
+  credential_missing: entry({
+    status: 401,
+    reason: 'missing',
+    sentence: 'Send an API key in the header "Authorization: Bearer <API_KEY>".',
+    meaning: 'The request carried no Authorization header.',
+    remedy: 'Send the key as a bearer token.',
+    retryable: false,
+  }),
+  credential_invalid: entry({
+    status: 401,
+    reason: 'invalid',
+    sentence: 'This API key is malformed or unknown.',
+    meaning: 'The credential is not a bearer key, has the wrong form, or names no key.',
+    remedy: 'Check that the whole key was copied, or make a new one.',
+    retryable: false,
+  }),
+  credential_revoked: entry({
+    status: 401,
+    reason: 'revoked',
+    sentence: 'This API key was revoked.',
+    meaning: 'The key existed and was revoked; evidence of that is still held.',
+    remedy: 'Make a new key.',
+    retryable: false,
+  }),
+
+  // 403: the holder, the role, the key's scope (Part 5 rule 7).
+  authority_gone: entry({
+    status: 403,
+    reason: 'revoked',
+    sentence: 'The holder of this key can no longer act on this account.',
+    meaning: 'The membership was removed, the person is suspended, or the seat is suspended.',
+    remedy: 'An owner of the account restores the membership; a new key does not help.',
+    retryable: false,
+  }),
+  account_suspended: entry({
+    status: 403,
+    reason: 'revoked',
+    sentence: 'This account is suspended; only GET /account and GET /whoami still answer.',
+    meaning: 'The account is suspended.',
+    remedy: 'Ask the operator of this service.',
+    retryable: false,
+  }),
+  role_lowered: entry({
+    status: 403,
+    reason: 'revoked',
+    sentence: 'Your role on this account was lowered while the request was under way.',
+    meaning: 'The role fell below what the call needs between its admission and its commit.',
+    remedy: 'An owner of the account raises the role again.',
+    retryable: false,
+  }),
+  role_too_low: entry({
+    status: 403,
+    sentence: 'This call needs the role {needed} or higher; your role is {role}.',
+    meaning: 'The role of the key’s holder does not allow the call.',
+    remedy: 'Use a key of somebody with the role, or have the role raised.',
+    retryable: false,
+  }),
+  account_wide_only: entry({
+    status: 403,
+    sentence: 'This call needs an account-wide key; this key is confined to a workspace.',
+    meaning: 'A confined key was used on an account-level route.',
+    remedy: 'Use an account-wide key.',
+    retryable: false,
+  }),
+  email_unverified: entry({
+    status: 403,
+    sentence: 'Verify your email before {doing}.',
+    meaning: 'The holder’s e-mail address is not verified.',
+    remedy: 'Verify the address; the operator can do it with `cubicle admin user set`.',
+    retryable: false,
+  }),
+  key_management_refused: entry({
+    status: 403,
+    sentence: 'This key may not manage API keys.',
+    meaning: 'The calling key was not given the permission to manage keys.',
+    remedy: 'Use a key that has it (`manage_keys` is true in GET /whoami).',
+    retryable: false,
+  }),
+  key_scope_refused: entry({
+    status: 403,
+    sentence: 'A key confined to a workspace makes keys for that workspace only.',
+    meaning: 'A confined key asked for a key with another scope.',
+    remedy: 'Leave out `workspace_id`, or use an account-wide key.',
+    retryable: false,
+  }),
+  key_manager_refused: entry({
+    status: 403,
+    sentence: 'A key that manages keys cannot be made through the API.',
+    meaning: 'The request asked for `manage_keys`.',
+    remedy: 'The operator makes one with `cubicle admin key create --manage-keys`.',
+    retryable: false,
+  }),
+
+  // 404 and 405. An invisible id reads exactly as a nonexistent one.
+  endpoint_unknown: entry({
+    status: 404,
+    sentence: 'No such endpoint.',
+    meaning: 'The path matches nothing in the API.',
+    remedy: 'See /docs for the paths.',
+    retryable: false,
+  }),
+  workspace_unknown: entry({
+    status: 404,
+    sentence: 'No such workspace.',
+    meaning: 'The workspace does not exist, or the key cannot see it.',
+    remedy: 'List them with GET /workspaces.',
+    retryable: false,
+  }),
+  api_key_unknown: entry({
+    status: 404,
+    sentence: 'No such API key.',
+    meaning: 'The key does not exist, belongs to somebody else, or is outside the key’s scope.',
+    remedy: 'List them with GET /api-keys.',
+    retryable: false,
+  }),
+  method_unsupported: entry({
+    status: 405,
+    sentence: 'This path accepts {allow}.',
+    meaning: 'The path exists, the method does not; `Allow` lists the ones that do.',
+    remedy: 'Use one of the methods in `Allow`.',
+    retryable: false,
+  }),
+
+  // 400, 408, 413, 431: the request itself.
+  request_malformed: entry({
+    status: 400,
+    sentence: 'The request is not well-formed HTTP/1.1.',
+    meaning: 'The bytes received could not be read as a request.',
+    remedy: 'Send a well-formed request; the connection is closed.',
+    retryable: false,
+  }),
+  headers_too_large: entry({
+    status: 431,
+    sentence: 'The request headers are larger than {limit}.',
+    meaning: 'The header section is over the limit.',
+    remedy: 'Send fewer or shorter headers.',
+    retryable: false,
+  }),
+  request_timeout: entry({
+    status: 408,
+    sentence: 'The request did not arrive in time.',
+    meaning: 'The headers or the body stalled.',
+    remedy: 'Send it again over a faster connection.',
+    retryable: true,
+  }),
+  body_too_large: entry({
+    status: 413,
+    sentence: 'The request body is larger than {limit}.',
+    meaning: 'The body passed the route’s cap; the rest was not read.',
+    remedy: 'Send a smaller body.',
+    retryable: false,
+  }),
+  body_incomplete: entry({
+    status: 400,
+    sentence: 'The connection closed before the whole body arrived.',
+    meaning: 'The upload was cut off.',
+    remedy: 'Send the request again.',
+    retryable: true,
+  }),
+  body_encoding: entry({
+    status: 400,
+    sentence: 'Send the body as JSON in UTF-8, without a content encoding.',
+    meaning: 'The charset, the content encoding or the bytes themselves are not UTF-8.',
+    remedy: 'Send `Content-Type: application/json`.',
+    retryable: false,
+  }),
+  body_malformed: entry({
+    status: 400,
+    sentence: 'The request body is not valid JSON.',
+    meaning: 'The body could not be parsed.',
+    remedy: 'Send one JSON value.',
+    retryable: false,
+  }),
+  body_refused: entry({
+    status: 400,
+    sentence: '{problem}',
+    meaning: 'A field is missing, unknown, or has a value the route does not take.',
+    remedy: 'The sentence names the field and the rule.',
+    retryable: false,
+  }),
+  workspace_name_taken: entry({
+    status: 400,
+    sentence: 'A workspace of that name already exists in this account.',
+    meaning: 'Workspace names are unique within an account.',
+    remedy: 'Choose another name.',
+    retryable: false,
+  }),
+  workspace_limit: entry({
+    status: 400,
+    sentence: 'An account holds at most {limit} workspaces.',
+    meaning: 'The account has as many workspaces as it may have.',
+    remedy: 'Delete one first.',
+    retryable: false,
+  }),
+  api_key_limit: entry({
+    status: 400,
+    sentence: 'You hold {limit} API keys in this account, which is the limit.',
+    meaning: 'A person holds a bounded number of live keys per account.',
+    remedy: 'Revoke one first.',
+    retryable: false,
+  }),
+
+  // 409 and 429.
+  workspace_has_computers: entry({
+    status: 409,
+    reason: 'unsupported',
+    sentence: 'The workspace still holds {count}; move or delete first what is in it.',
+    meaning: 'Only an empty workspace can be deleted; nothing was deleted or revoked.',
+    remedy: 'Move its computers to another workspace or delete them.',
+    retryable: false,
+  }),
+  rate_limited: entry({
+    status: 429,
+    sentence: 'The rate budget of this {bucket} is spent; try again in {seconds} s.',
+    meaning: 'The account’s or the key’s share of the rate budget does not cover the call.',
+    remedy: 'Wait for the time in `Retry-After`.',
+    retryable: true,
+  }),
+
+  // 5xx.
+  unexpected: entry({
+    status: 500,
+    sentence: 'Something went wrong on our side.',
+    meaning: 'An unexpected exception; the details are in the log under the request id.',
+    remedy: 'Report it with the request id.',
+    retryable: false,
+  }),
+  upstream_failed: entry({
+    status: 502,
+    sentence: 'The computer’s host answered with an error that could not be read.',
+    meaning:
+      'A host’s error was not JSON, malformed, cut off, oversized or stalled. The status is the host’s own.',
+    remedy: 'Read the state before repeating a change.',
+    retryable: false,
+  }),
+  store_unavailable: entry({
+    status: 503,
+    sentence: 'The database did not answer; a change may or may not have happened.',
+    meaning: 'The store could not be reached or did not answer in time.',
+    remedy: 'Read the state before repeating a change.',
+    retryable: true,
+  }),
+  fleet_unconfirmed: entry({
+    status: 503,
+    sentence: 'Part of the fleet did not answer, so the workspace could not be confirmed empty.',
+    meaning: 'Nothing was deleted or revoked.',
+    remedy: 'Try again when every host answers.',
+    retryable: true,
+  }),
+  not_ready: entry({
+    status: 503,
+    sentence: 'The service is starting or stopping.',
+    meaning: 'Requests cannot be served at this moment.',
+    remedy: 'Try again shortly.',
+    retryable: true,
+  }),
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorName = keyof typeof errors;
+
+/** The error object of Part 2, before `request_id` is added. */
+export interface ErrorBody {
+  error: string;
+  reason?: string;
+  code?: string;
+  [extra: string]: unknown;
+}
+
+/** What rules throw; the door turns it into an answer. */
+export class Refusal extends Error {
+  readonly error: ErrorName;
+  readonly extra: Readonly<Record<string, unknown>>;
+
+  constructor(
+    error: ErrorName,
+    words: Readonly<Record<string, string | number>> = {},
+    extra: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(fill(errors[error].sentence, words));
+    this.error = error;
+    this.extra = extra;
+  }
+
+  get status(): number {
+    return errors[this.error].status;
+  }
+
+  body(): ErrorBody {
+    const { reason, code }: ErrorEntry = errors[this.error];
+    return {
+      error: this.message,
+      ...(reason === undefined ? {} : { reason }),
+      ...(code === undefined ? {} : { code }),
+      ...this.extra,
+    };
+  }
+}
+
+function fill(sentence: string, words: Readonly<Record<string, string | number>>): string {
+  return sentence.replace(/\{(\w+)\}/g, (_, word: string) => {
+    const value = words[word];
+    if (value === undefined) throw new Error(`the sentence "${sentence}" needs {${word}}`);
+    return String(value);
+  });
+}

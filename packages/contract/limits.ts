@@ -1,0 +1,35 @@
+// Limits and costs that the contract promises (Part 8). Sizes in bytes, times in milliseconds.
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const limits = {
+  /** JSON request body where a route names no cap of its own. */
+  jsonBody: 1 * MiB,
+  workspaceBody: 4 * KiB,
+  workspaceName: 40,
+  workspacesPerAccount: 500,
+  apiKeyName: 60,
+  /** Live keys of one person in one account. The specification knows a limit but no number. */
+  apiKeysPerHolder: 500,
+  /** What is read of an upstream's error body before the small envelope answers (Part 1 rule 8). */
+  upstreamErrorBody: 1 * MiB,
+  upstreamErrorMs: 2_000,
+  revocationEvidence: 100_000,
+  revocationEvidenceDays: 90,
+} as const;
+
+/** Units of the rate budget by kind of call. */
+export const costs = {
+  refusedAtTheDoor: 1,
+  readOne: 1,
+  fleetListing: 5,
+  accountQuota: 10,
+} as const;
+
+/** A limit as an error message names it: `4 KiB (4096 bytes)`. */
+export function sizeInWords(bytes: number): string {
+  if (bytes % MiB === 0) return `${bytes / MiB} MiB (${bytes} bytes)`;
+  if (bytes % KiB === 0) return `${bytes / KiB} KiB (${bytes} bytes)`;
+  return `${bytes} bytes`;
+}

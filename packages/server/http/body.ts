@@ -1,0 +1,97 @@
+// Reads a JSON request body: never more than its cap, never for longer than it may take.
+
+import type { IncomingMessage } from 'node:http';
+import type { z } from 'zod';
+import { Refusal } from '@cubicle/contract/errors.ts';
+import { sizeInWords } from '@cubicle/contract/limits.ts';
+import { problemSentence } from '@cubicle/contract/problem.ts';
+
+export interface BodyTimes {
+  /** Without a byte for this long the upload is given up. */
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+export const bodyTimes: BodyTimes = { idleMs: 10_000, totalMs: 60_000 };
+
+/** `proceed` answers `Expect: 100-continue`, once it is known that the body is wanted. */
+export async function readJsonBody(
+  request: IncomingMessage,
+  body: { readonly schema: z.ZodType; readonly cap: number },
+  times: BodyTimes,
+  proceed: () => void,
+): Promise<unknown> {
+  const tooLarge = () => new Refusal('body_too_large', { limit: sizeInWords(body.cap) });
+  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
+  if (length !== undefined && Number(length) > body.cap) throw tooLarge();
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new Refusal('body_encoding');
+  }
+  if (!isUtf8(request.headers['content-type'])) throw new Refusal('body_encoding');
+  proceed();
+  const bytes = await collect(request, body.cap, times, tooLarge);
+  return parse(bytes, body.schema);
+}
+
+function isUtf8(contentType: string | undefined): boolean {
+  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType ?? '')?.[1];
+  return charset === undefined || /^utf-?8$/i.test(charset);
+}
+
+function collect(
+  request: IncomingMessage,
+  cap: number,
+  times: BodyTimes,
+  tooLarge: () => Refusal,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const stalled = () => end(() => reject(new Refusal('request_timeout')));
+    const idle = setTimeout(stalled, times.idleMs);
+    const total = setTimeout(stalled, times.totalMs);
+
+    function end(settle: () => void): void {
+      clearTimeout(idle);
+      clearTimeout(total);
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+      request.pause();
+      settle();
+    }
+    function onData(chunk: Buffer): void {
+      size += chunk.length;
+      if (size > cap) return end(() => reject(tooLarge()));
+      idle.refresh();
+      chunks.push(chunk);
+    }
+    function onEnd(): void {
+      end(() => resolve(Buffer.concat(chunks)));
+    }
+    function onClose(): void {
+      end(() => reject(new Refusal('body_incomplete')));
+    }
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  });
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+function parse(bytes: Buffer, schema: z.ZodType): unknown {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw new Refusal('body_encoding');
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Refusal('body_malformed');
+  }
+  const checked = schema.safeParse(value, { reportInput: true });
+  if (!checked.success) {
+    throw new Refusal('body_refused', { problem: problemSentence(checked.error) });
+  }
+  return checked.data;
+}

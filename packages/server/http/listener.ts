@@ -1,0 +1,146 @@
+// The listening socket: takes requests in, sends each to the API's door or to the pages beside it,
+// and drains when the service stops.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { Refusal } from '@cubicle/contract/errors.ts';
+import { basePath } from '@cubicle/contract/routes.ts';
+import { sizeInWords } from '@cubicle/contract/limits.ts';
+import type { Log } from '../log.ts';
+import type { Door } from './door.ts';
+import type { HttpMetrics } from './metrics.ts';
+import type { Pages } from './pages.ts';
+import { refuse } from './refuse.ts';
+import type { Exchange } from './reply.ts';
+import { newRequestId, requestIdHeader } from './request-id.ts';
+import { readTarget } from './target.ts';
+
+const baseSegments = basePath.slice(1).split('/');
+const headerBytes = 16 * 1024;
+
+export interface ListenerParts {
+  readonly pages: Pages;
+  readonly metrics: HttpMetrics;
+  readonly log: Log;
+}
+
+export class Listener {
+  readonly #server: Server;
+  readonly #parts: ListenerParts;
+  /** Undefined while the service is starting or stopping. */
+  #door: Door | undefined;
+  #draining = false;
+
+  constructor(parts: ListenerParts) {
+    this.#parts = parts;
+    this.#server = createServer({
+      maxHeaderSize: headerBytes,
+      keepAliveTimeout: 65_000,
+      headersTimeout: 20_000,
+      // Bodies have their own, stricter times; this one ends what they do not cover.
+      requestTimeout: 120_000,
+      connectionsCheckingInterval: 5_000,
+    });
+    const answer = (request: IncomingMessage, response: ServerResponse) =>
+      void this.#answer(request, response, () => {});
+    this.#server.on('request', answer);
+    this.#server.on('checkContinue', (request, response) => {
+      void this.#answer(request, response, () => response.writeContinue());
+    });
+    this.#server.on('clientError', answerUnreadable);
+    // A tunnel is nothing we offer; without a listener the connection would just vanish.
+    this.#server.on('connect', (_request, socket) =>
+      endWith(socket as Socket, 'request_malformed'),
+    );
+  }
+
+  async listen(host: string, port: number): Promise<AddressInfo> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#server.once('error', reject).listen(port, host, resolve);
+    await promise;
+    this.#server.off('error', reject);
+    return this.#server.address() as AddressInfo;
+  }
+
+  open(door: Door): void {
+    this.#door = door;
+  }
+
+  get ready(): boolean {
+    return this.#door !== undefined && !this.#draining;
+  }
+
+  /** Takes nothing new, lets what is under way finish, and cuts what has not by the deadline. */
+  async drain(deadlineMs: number): Promise<void> {
+    this.#draining = true;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const cut = setTimeout(() => this.#server.closeAllConnections(), deadlineMs);
+    await closed;
+    clearTimeout(cut);
+  }
+
+  async #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    proceed: () => void,
+  ): Promise<void> {
+    const { segments, redirect } = readTarget(request.url ?? '');
+    if (redirect !== undefined) {
+      response.writeHead(308, { Location: redirect, 'Content-Length': 0 }).end();
+      return;
+    }
+    const startedAt = performance.now();
+    const exchange: Exchange = { request, response, requestId: newRequestId(), meter: undefined };
+    if (this.#draining) response.shouldKeepAlive = false;
+    const { pages, metrics, log } = this.#parts;
+    let name = 'refused';
+    let allow: string | undefined;
+    try {
+      const inApi = segments && baseSegments.every((part, i) => segments[i] === part);
+      if (inApi === false) {
+        name = await pages.answer(exchange, segments ?? []);
+      } else {
+        if (this.#door === undefined) throw new Refusal('not_ready');
+        const match = this.#door.find(segments?.slice(baseSegments.length));
+        allow = match?.place.allow;
+        name = await this.#door.pass(exchange, match, proceed);
+      }
+    } catch (thrown) {
+      const unsupported = thrown instanceof Refusal && thrown.error === 'method_unsupported';
+      refuse(exchange, thrown, log, unsupported && allow !== undefined ? { Allow: allow } : {});
+    }
+    const ms = performance.now() - startedAt;
+    metrics.answered(name, request.method ?? '', response.statusCode, ms);
+    log.debug(
+      { request_id: exchange.requestId, route: name, status: response.statusCode, ms },
+      'answered',
+    );
+  }
+}
+
+/** Bytes that are no request: answered in the same shape as everything else, then closed. */
+function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  if (error.code === 'HPE_HEADER_OVERFLOW') endWith(socket, 'headers_too_large');
+  else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') endWith(socket, 'request_timeout');
+  else endWith(socket, 'request_malformed');
+}
+
+function endWith(
+  socket: Socket,
+  error: 'headers_too_large' | 'request_timeout' | 'request_malformed',
+): void {
+  const refusal = new Refusal(error, { limit: sizeInWords(headerBytes) });
+  const requestId = newRequestId();
+  const body = JSON.stringify({ ...refusal.body(), request_id: requestId });
+  socket.end(
+    `HTTP/1.1 ${refusal.status} ${refusal.status === 400 ? 'Bad Request' : 'Refused'}\r\n` +
+      'Content-Type: application/json; charset=utf-8\r\n' +
+      `${requestIdHeader}: ${requestId}\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    () => socket.destroySoon(),
+  );
+}

@@ -1,0 +1,93 @@
+// Writes an answer: exact headers, a body or none, and a connection left in a known state.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Meter } from '../app/budget.ts';
+import { requestIdHeader } from './request-id.ts';
+
+/** What is known of a request while it is answered. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  /** Set once the budget was charged; its absence keeps the RateLimit headers away (Part 8). */
+  meter: Meter | undefined;
+}
+
+export type Headers = Record<string, string | number>;
+
+/** How much of an unwanted upload is thrown away, so that its sender gets to read the refusal. */
+const lingerBytes = 256 * 1024;
+const lingerMs = 1_000;
+
+export function sendJson(
+  exchange: Exchange,
+  status: number,
+  value: unknown,
+  headers: Headers = {},
+): void {
+  const { meter } = exchange;
+  send(exchange, status, JSON.stringify(value), {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    [requestIdHeader]: exchange.requestId,
+    ...(meter === undefined ? undefined : meterHeaders(meter)),
+    ...headers,
+  });
+}
+
+export function send(
+  { request, response }: Exchange,
+  status: number,
+  body: string | Buffer | undefined,
+  headers: Headers,
+): void {
+  if (response.headersSent || response.destroyed) return;
+  if (body !== undefined) headers['Content-Length'] = Buffer.byteLength(body);
+  const withBody = body !== undefined && request.method !== 'HEAD';
+  if (request.complete || !expectsBody(request)) {
+    response.writeHead(status, headers);
+    if (withBody) response.end(body);
+    else response.end();
+    return;
+  }
+  // The upload is not read any further, so the connection cannot serve another request.
+  headers['Connection'] = 'close';
+  response.writeHead(status, headers);
+  if (withBody) response.write(body);
+  linger(request, () => response.end());
+}
+
+function meterHeaders(meter: Meter): Headers {
+  return {
+    'RateLimit-Limit': meter.limit,
+    'RateLimit-Remaining': meter.remaining,
+    'RateLimit-Reset': meter.resetS,
+    ...(meter.admitted ? undefined : { 'Retry-After': meter.retryAfterS }),
+  };
+}
+
+function expectsBody({ headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined) return true;
+  return headers['content-length'] !== undefined && headers['content-length'] !== '0';
+}
+
+/**
+ * Closing a socket with unread bytes resets it, and the reset overtakes the answer. So a little more is
+ * read and dropped, for a bounded time, before the connection ends.
+ */
+function linger(request: IncomingMessage, done: () => void): void {
+  let left = lingerBytes;
+  const timer = setTimeout(finish, lingerMs);
+  function finish(): void {
+    clearTimeout(timer);
+    request.off('data', onData).off('end', finish).off('close', finish).off('error', finish);
+    done();
+  }
+  function onData(chunk: Buffer): void {
+    left -= chunk.length;
+    if (left < 0) finish();
+  }
+  request.on('data', onData).on('end', finish).on('close', finish).on('error', finish);
+  request.resume();
+}

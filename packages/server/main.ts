@@ -1,0 +1,152 @@
+// The composition root of the control plane: joins listener, database, rules and routes.
+
+import { limits } from '@cubicle/contract/limits.ts';
+import { openapiDocument } from '@cubicle/contract/openapi.ts';
+import { routes } from '@cubicle/contract/routes.ts';
+import { Account } from './app/account.ts';
+import { ApiKeys } from './app/api-keys.ts';
+import { RecentAuthorities } from './app/authority-memory.ts';
+import { Gatekeeper } from './app/authority.ts';
+import { Budget } from './app/budget.ts';
+import { type Inventory, noFleet } from './app/inventory.ts';
+import { KeyUses } from './app/key-uses.ts';
+import { type MadeAccount, Operator } from './app/operator.ts';
+import { Workspaces } from './app/workspaces.ts';
+import { trimRevocationEvidence } from './db/api-keys.ts';
+import { keyLookup } from './db/authority.ts';
+import { forgetFullBudgets, giveBackBudget, leaseBudget } from './db/budgets.ts';
+import { Database } from './db/database.ts';
+import { migrate } from './db/migrate.ts';
+import { listenForNews } from './db/news.ts';
+import { keepFirstKey, refreshFirstKey } from './first-key.ts';
+import { Housekeeping } from './housekeeping.ts';
+import { type BodyTimes, bodyTimes } from './http/body.ts';
+import { Door } from './http/door.ts';
+import { Listener } from './http/listener.ts';
+import { HttpMetrics } from './http/metrics.ts';
+import { Pages } from './http/pages.ts';
+import { makeLog } from './log.ts';
+import { referencePage } from './pages/reference.ts';
+import { openDatabase } from './store.ts';
+import { accountHandlers } from './routes/account.ts';
+import { apiKeyHandlers } from './routes/api-keys.ts';
+import { joinHandlers } from './routes/handler.ts';
+import { workspaceHandlers } from './routes/workspaces.ts';
+import { baseUrl, type Settings } from './settings.ts';
+
+export interface RunningServer {
+  readonly baseUrl: string;
+  /** Present on the start that made the first account. */
+  readonly firstAccount: MadeAccount | undefined;
+  /** Whether the data folder holds the first key, of this start or an earlier one. */
+  readonly firstKeyKept: boolean;
+  /** Drains, settles and lets go of everything. */
+  stop(): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** Progress for a person. */
+  readonly say?: (line: string) => void;
+  /** The service cannot go on. */
+  readonly onFailure?: (error: Error) => void;
+  readonly inventory?: Inventory;
+  readonly bodyTimes?: BodyTimes;
+  readonly drainMs?: number;
+}
+
+export async function startServer(
+  settings: Settings,
+  options: ServerOptions = {},
+): Promise<RunningServer> {
+  const { say = () => {}, inventory = noFleet, drainMs = 25_000 } = options;
+  const log = makeLog(settings.log);
+  /** Undone in reverse order, at stop or when starting fails half way. */
+  const undo: (() => Promise<void>)[] = [];
+  const stop = async () => {
+    for (let step = undo.pop(); step !== undefined; step = undo.pop()) await step();
+  };
+
+  try {
+    const metrics = new HttpMetrics();
+    let alive = async () => false;
+    const pages = new Pages(
+      {
+        metrics: { contentType: metrics.contentType, content: () => metrics.text() },
+        'openapi.json': {
+          contentType: 'application/json; charset=utf-8',
+          content: () => `${JSON.stringify(openapiDocument(), null, 2)}\n`,
+        },
+        docs: { contentType: 'text/html; charset=utf-8', content: referencePage },
+      },
+      async () => listener.ready && (await alive()),
+    );
+    const listener: Listener = new Listener({ pages, metrics, log });
+    // Listening first: health can be asked while the database starts, and a taken port is told at once.
+    const { port } = await listener.listen(settings.host, settings.port);
+    undo.push(() => listener.drain(0));
+    const url = baseUrl(settings, port);
+
+    const store = await openDatabase(settings, 'service', say, (error) => {
+      log.error({ err: error }, 'the database ended');
+      options.onFailure?.(error);
+    });
+    undo.push(() => store.close());
+    await migrate(store.connection, say);
+    const database = new Database(store.connection);
+    undo.push(() => database.close());
+    metrics.watchDatabase(database);
+    alive = () => database.alive();
+
+    const firstAccount = await new Operator(database).createFirstAccount(
+      { name: 'First account', plan: 'swarm', owner: 'owner@localhost' },
+      ({ account, key }) =>
+        keepFirstKey(settings.dataDir, { base_url: url, account_id: account.id, key: key.raw }),
+    );
+    const firstKeyKept = await refreshFirstKey(settings.dataDir, url);
+
+    const memory = new RecentAuthorities();
+    const news = listenForNews(database.connection, {
+      changed: (kind, id) =>
+        kind === 'account' || kind === 'user' || kind === 'key'
+          ? memory.forget(kind, id)
+          : memory.forgetAll(),
+      missed: () => memory.forgetAll(),
+    });
+    undo.push(() => news.close());
+    memory.trustWhile(() => news.fresh());
+
+    const gatekeeper = new Gatekeeper(keyLookup(database, limits.revocationEvidenceDays), memory);
+    const uses = new KeyUses(database);
+    const budget = new Budget({
+      lease: (ask) => leaseBudget(database, ask),
+      giveBack: (returned) => giveBackBudget(database, returned),
+    });
+    undo.push(async () => {
+      await Promise.allSettled([uses.write(), budget.settle(true)]);
+    });
+
+    const housekeeping = new Housekeeping(log);
+    undo.push(() => housekeeping.stop());
+    housekeeping.every(250, 'giving back budget', () => budget.settle());
+    housekeeping.every(5_000, 'noting key uses', () => uses.write());
+    housekeeping.every(60_000, 'forgetting full budgets', () => forgetFullBudgets(database));
+    housekeeping.every(60_000, 'trimming revocation evidence', () =>
+      trimRevocationEvidence(database, limits.revocationEvidence, limits.revocationEvidenceDays),
+    );
+
+    const entries = joinHandlers(routes, {
+      ...accountHandlers(new Account(database, inventory)),
+      ...workspaceHandlers(new Workspaces(database, gatekeeper, inventory)),
+      ...apiKeyHandlers(new ApiKeys(database, gatekeeper, uses)),
+    });
+    undo.push(() => listener.drain(drainMs));
+    listener.open(
+      new Door({ entries, gatekeeper, budget, uses, bodyTimes: options.bodyTimes ?? bodyTimes }),
+    );
+    log.info({ base_url: url }, 'serving');
+    return { baseUrl: url, firstAccount, firstKeyKept, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

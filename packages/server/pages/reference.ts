@@ -1,0 +1,186 @@
+// The API reference at /docs: one page made from the contract, complete without the internet.
+
+import { readFileSync } from 'node:fs';
+import { openapiDocument } from '@cubicle/contract/openapi.ts';
+import { type ErrorEntry, errors } from '@cubicle/contract/errors.ts';
+import { sizeInWords } from '@cubicle/contract/limits.ts';
+import { errorsOf } from '@cubicle/contract/route-errors.ts';
+import type { Route } from '@cubicle/contract/route.ts';
+import { basePath, routes } from '@cubicle/contract/routes.ts';
+import { fieldRows, type Schema } from './schema-fields.ts';
+import { type Html, html, join } from './html.ts';
+
+const style = readFileSync(new URL('./reference.css', import.meta.url), 'utf8');
+
+let made: string | undefined;
+
+export function referencePage(): string {
+  return (made ??= page().toString());
+}
+
+function page(): Html {
+  const all = Object.entries<Route>(routes);
+  const groups = Map.groupBy(all, ([, route]) => route.path.split('/')[1] ?? '');
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>Cubicle API reference</title>
+        <style>
+          ${html.raw(style)}
+        </style>
+      </head>
+      <body>
+        <nav>
+          <a class="brand" href="#top">Cubicle <small>API 1.0.0</small></a>
+          <a href="#basics">Basics</a>
+          ${join([...groups].map(([group, members]) => navigation(group, members)))}
+          <h2>More</h2>
+          <a href="#errors">Errors</a>
+          <a href="/openapi.json">openapi.json</a>
+        </nav>
+        <main id="top">
+          ${basics()} ${join(all.map(([name, route]) => section(name, route)))} ${errorTable()}
+        </main>
+      </body>
+    </html> `;
+}
+
+function navigation(group: string, members: readonly [string, Route][]): Html {
+  return html`<h2>${group}</h2>
+    ${join(
+      members.map(
+        ([name, route]) =>
+          html`<a href="#${name}"
+            ><b class="${route.method}">${route.method}</b> ${route.summary}</a
+          >`,
+      ),
+    )}`;
+}
+
+function basics(): Html {
+  return html`<section id="basics">
+    <h1>API reference</h1>
+    <p>Every path below is relative to <code>${basePath}</code>. Requests and answers are JSON.</p>
+    <pre>curl -H "Authorization: Bearer $CUBICLE_API_KEY" "$CUBICLE_BASE_URL/whoami"</pre>
+    <ul>
+      <li>
+        Each request carries an API key as a bearer token. A key acts as one account, and may be
+        confined to one workspace of it.
+      </li>
+      <li>
+        Each answer carries <code>X-Request-ID</code>; error bodies repeat it as
+        <code>request_id</code>.
+      </li>
+      <li>
+        Each metered answer tells the rate budget that binds in <code>RateLimit-Limit</code>,
+        <code>RateLimit-Remaining</code> and <code>RateLimit-Reset</code>. A call’s cost is taken
+        when it is admitted; a refusal at the door costs 1.
+      </li>
+      <li>Every GET also answers HEAD. OPTIONS tells a path’s methods without a key.</li>
+      <li>Paths have no trailing slash; one with it is redirected (308).</li>
+    </ul>
+  </section>`;
+}
+
+function section(name: string, route: Route): Html {
+  const { request, answer } = schemasOf(route);
+  return html`<section id="${name}">
+    <h2><b class="${route.method}">${route.method}</b> <code>${route.path}</code></h2>
+    <p class="summary">${route.summary}</p>
+    <p>${route.prose}</p>
+    <p class="facts">
+      <span>role <b>${route.role}+</b></span
+      ><span>cost <b>${route.cost}</b></span
+      >${
+        route.reach === 'account' ? html`<span>account-wide key</span>` : ''
+      }${route.body ? html`<span>body at most <b>${sizeInWords(route.body.cap)}</b></span>` : ''}
+    </p>
+    ${
+      request
+        ? html`<h3>Request</h3>
+            ${fields(request)}`
+        : ''
+    }
+    <h3>Answer <code>${route.answer.status}</code></h3>
+    ${fields(answer)}
+    <details>
+      <summary>Errors</summary>
+      ${errorRows(errorsOf(route).map((error) => errors[error]))}
+    </details>
+  </section>`;
+}
+
+interface Operation {
+  requestBody?: { content: { 'application/json': { schema: Schema } } };
+  responses: Record<string, { content: { 'application/json': { schema: Schema } } }>;
+}
+
+const document = openapiDocument() as {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+};
+
+function schemasOf(route: Route): { request: Schema | undefined; answer: Schema } {
+  const operation = document.paths[route.path]?.[route.method.toLowerCase()] as Operation;
+  return {
+    request: operation.requestBody?.content['application/json'].schema,
+    answer: operation.responses[route.answer.status]?.content['application/json'].schema as Schema,
+  };
+}
+
+function fields(schema: Schema): Html {
+  const rows = fieldRows(schema, document.components.schemas);
+  return html`${schema.type === 'array' ? html`<p>An array of:</p>` : ''}
+    <table>
+      <tr>
+        <th>Field</th>
+        <th>Type</th>
+        <th></th>
+      </tr>
+      ${join(
+        rows.map(
+          (row) =>
+            html`<tr>
+              <td><code>${row.path}</code></td>
+              <td>${row.type}</td>
+              <td>${row.note}</td>
+            </tr>`,
+        ),
+      )}
+    </table>`;
+}
+
+function errorTable(): Html {
+  return html`<section id="errors">
+    <h2>Errors</h2>
+    <p>
+      A failure is <code>{error, request_id}</code> with an optional <code>reason</code> and
+      <code>code</code>. Match on those two, never on the sentence.
+    </p>
+    ${errorRows(Object.values(errors))}
+  </section>`;
+}
+
+function errorRows(rows: readonly ErrorEntry[]): Html {
+  return html`<table>
+    <tr>
+      <th>Status</th>
+      <th>Reason</th>
+      <th>Meaning</th>
+      <th>What to do</th>
+    </tr>
+    ${join(
+      rows.map(
+        ({ status, reason, meaning, remedy }) =>
+          html`<tr>
+            <td>${status}</td>
+            <td>${reason ? html`<code>${reason}</code>` : ''}</td>
+            <td>${meaning}</td>
+            <td>${remedy}</td>
+          </tr>`,
+      ),
+    )}
+  </table>`;
+}

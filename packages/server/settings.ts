@@ -1,0 +1,83 @@
+// The settings: environment variables, checked at start with one sentence per mistake.
+
+import { resolve } from 'node:path';
+import { basePath } from '@cubicle/contract/routes.ts';
+import { type LogLevel, logLevels } from './log.ts';
+
+export interface Settings {
+  readonly host: string;
+  /** 0 lets the system pick one. */
+  readonly port: number;
+  readonly dataDir: string;
+  /** The origin under which callers reach the service; undefined: the address it listens on. */
+  readonly publicUrl: string | undefined;
+  /** An external PostgreSQL; undefined: the embedded one. */
+  readonly databaseUrl: string | undefined;
+  readonly log: LogLevel;
+}
+
+export class SettingsMistake extends Error {}
+
+export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings {
+  const mistakes: string[] = [];
+  // An empty variable is an unset one.
+  const read = (name: string) => env[name]?.trim() || undefined;
+  const check = (good: boolean, sentence: string) => {
+    if (!good) mistakes.push(sentence);
+  };
+
+  const port = read('CUBICLE_PORT') ?? '8080';
+  check(
+    /^\d{1,5}$/.test(port) && Number(port) <= 65_535,
+    `CUBICLE_PORT must be a port from 0 to 65535 (0 picks one), not "${port}".`,
+  );
+  const host = read('CUBICLE_HOST') ?? '127.0.0.1';
+  check(
+    /^[\w.:-]+$/.test(host),
+    `CUBICLE_HOST must be an address or a host name to listen on, not "${host}".`,
+  );
+  const publicUrl = read('CUBICLE_PUBLIC_URL');
+  check(
+    publicUrl === undefined || isOrigin(publicUrl),
+    `CUBICLE_PUBLIC_URL must be an http or https address without a path, such as https://cubicle.example.com, not "${publicUrl}".`,
+  );
+  const databaseUrl = read('DATABASE_URL');
+  check(
+    databaseUrl === undefined || /^postgres(ql)?:\/\//.test(databaseUrl),
+    // The value may carry a password, so it is not repeated.
+    'DATABASE_URL must begin with postgres:// or postgresql://.',
+  );
+  const log = read('CUBICLE_LOG') ?? 'info';
+  check(
+    (logLevels as readonly string[]).includes(log),
+    `CUBICLE_LOG must be one of ${logLevels.join(', ')}, not "${log}".`,
+  );
+  if (mistakes.length > 0) throw new SettingsMistake(mistakes.join('\n'));
+
+  return {
+    host,
+    port: Number(port),
+    dataDir: resolve(checkout, read('CUBICLE_DATA') ?? '.data'),
+    publicUrl: publicUrl?.replace(/\/$/, ''),
+    databaseUrl,
+    log: log as LogLevel,
+  };
+}
+
+/** {base_url} of the specification. */
+export function baseUrl(settings: Settings, port: number): string {
+  return `${settings.publicUrl ?? `http://${reachable(settings.host)}:${port}`}${basePath}`;
+}
+
+/** An address to connect to: a wildcard is for listening only. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+function isOrigin(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  return /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+}

@@ -1,0 +1,99 @@
+// A plain HTTP client for tests. Every success is held against the contract's own shape of the answer.
+
+import assert from 'node:assert/strict';
+import { request as httpRequest } from 'node:http';
+import type { Route } from '../../packages/contract/route.ts';
+import { routes } from '../../packages/contract/routes.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly text: string;
+  /** The parsed body; fails the test when it is not JSON. */
+  // eslint-disable-next-line typescript/no-explicit-any -- tests look into answers of any shape
+  readonly body: any;
+}
+
+export interface Sending {
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as it is. */
+  readonly raw?: string | Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const shapes = Object.values<Route>(routes).map((route) => ({
+  route,
+  path: new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/?]+')}(\\?.*)?$`),
+}));
+
+export class Client {
+  readonly #baseUrl: string;
+  readonly #key: string | undefined;
+
+  constructor(baseUrl: string, key?: string) {
+    this.#baseUrl = baseUrl;
+    this.#key = key;
+  }
+
+  get = (path: string, sending?: Sending) => this.send('GET', path, sending);
+  head = (path: string, sending?: Sending) => this.send('HEAD', path, sending);
+  options = (path: string, sending?: Sending) => this.send('OPTIONS', path, sending);
+  post = (path: string, json?: unknown) => this.send('POST', path, { json });
+  patch = (path: string, json?: unknown) => this.send('PATCH', path, { json });
+  delete = (path: string) => this.send('DELETE', path);
+
+  /** `path` below the base URL; one that begins with `http` is taken whole. */
+  async send(method: string, path: string, sending: Sending = {}): Promise<Answer> {
+    const body =
+      sending.raw ?? (sending.json === undefined ? undefined : JSON.stringify(sending.json));
+    const answer = await exchange(
+      path.startsWith('http') ? path : this.#baseUrl + path,
+      method,
+      body,
+      {
+        ...(this.#key === undefined ? {} : { authorization: `Bearer ${this.#key}` }),
+        ...(sending.json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...sending.headers,
+      },
+    );
+    if (answer.status < 300 && method !== 'HEAD') holdAgainstContract(method, path, answer);
+    return answer;
+  }
+}
+
+function exchange(
+  url: string,
+  method: string,
+  body: string | Buffer | undefined,
+  headers: Record<string, string>,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers as Record<string, string | undefined>,
+          text,
+          get body() {
+            return JSON.parse(text);
+          },
+        });
+      });
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+function holdAgainstContract(method: string, path: string, answer: Answer): void {
+  const known = shapes.find((shape) => shape.route.method === method && shape.path.test(path));
+  if (known === undefined) return;
+  assert.equal(answer.status, known.route.answer.status);
+  const checked = known.route.answer.schema.safeParse(answer.body);
+  assert.ok(checked.success, `${method} ${path}: ${checked.error?.message}\n${answer.text}`);
+}
