@@ -98,10 +98,14 @@ async function main() {
     const stopProgress = showProgress('Installing');
     const { code, output } = await install(lock);
     stopProgress();
+    if (typeof code === 'string') {
+      fail(`The set-up was interrupted (${code}); the next start repeats it.`);
+      return;
+    }
     if (code !== 0) {
       fail(
         ...abridge(output.trim().split('\n')),
-        `npm ci failed (${code}); check the network and the registry (npm config get registry), then run this again.`,
+        `npm ci failed (${code}) for the reason above; check the network and the registry (npm config get registry), then run this again.`,
       );
       return;
     }

@@ -14,6 +14,8 @@ export function startCommand(): Command {
 }
 
 async function start(): Promise<void> {
+  // Whoever read our output may be gone; that is no reason to end.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   let server: RunningServer | undefined;
   let told = false;
   const stop = async () => {

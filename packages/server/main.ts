@@ -14,7 +14,7 @@ import { type MadeAccount, Operator } from './app/operator.ts';
 import { Workspaces } from './app/workspaces.ts';
 import { trimRevocationEvidence } from './db/api-keys.ts';
 import { keyLookup } from './db/authority.ts';
-import { forgetFullBudgets, giveBackBudget, leaseBudget } from './db/budgets.ts';
+import { budgetLeaser, forgetFullBudgets, giveBackBudget } from './db/budgets.ts';
 import { Database } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
 import { listenForNews } from './db/news.ts';
@@ -118,7 +118,7 @@ export async function startServer(
     const gatekeeper = new Gatekeeper(keyLookup(database, limits.revocationEvidenceDays), memory);
     const uses = new KeyUses(database);
     const budget = new Budget({
-      lease: (ask) => leaseBudget(database, ask),
+      lease: budgetLeaser(database),
       giveBack: (returned) => giveBackBudget(database, returned),
     });
     undo.push(async () => {
@@ -127,7 +127,7 @@ export async function startServer(
 
     const housekeeping = new Housekeeping(log);
     undo.push(() => housekeeping.stop());
-    housekeeping.every(250, 'giving back budget', () => budget.settle());
+    housekeeping.every(500, 'giving back budget', () => budget.settle());
     housekeeping.every(5_000, 'noting key uses', () => uses.write());
     housekeeping.every(60_000, 'forgetting full budgets', () => forgetFullBudgets(database));
     housekeeping.every(60_000, 'trimming revocation evidence', () =>

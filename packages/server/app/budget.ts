@@ -36,7 +36,9 @@ interface Purse {
   readonly key: Bucket;
   readonly accountId: string;
   readonly keyId: string;
+  /** The size of the last slice, and when it was taken. */
   slice: number;
+  sliceAt: number;
   leasing: Promise<void> | undefined;
   usedAt: number;
 }
@@ -46,7 +48,10 @@ interface AccountBucket extends Bucket {
 }
 
 /** Units held by a key that rests this long go back to the buckets. */
-const restMs = 500;
+const restMs = 2_000;
+/** A slice that was spent sooner than this was too small: the next one is twice as large. */
+const briskMs = 500;
+const smallestSlice = 8;
 
 export class Budget {
   readonly #store: BudgetStore;
@@ -93,6 +98,7 @@ export class Budget {
     const { account, key, accountId, keyId } = purse;
     purse.leasing = promise;
     try {
+      const brisk = this.#now() - purse.sliceAt < briskMs;
       const { granted, account_level, key_level } = await this.#store.lease({
         accountId,
         keyId,
@@ -100,11 +106,13 @@ export class Budget {
         accountHeld: account.held,
         keyHeld: key.held,
         need,
+        want: brisk ? purse.slice * 2 : Math.max(smallestSlice, Math.floor(purse.slice / 2)),
       });
       const now = this.#now();
       Object.assign(account, { level: account_level, seenAt: now, held: account.held + granted });
       Object.assign(key, { level: key_level, seenAt: now, held: key.held + granted });
       purse.slice = granted;
+      purse.sliceAt = now;
       purse.usedAt = now;
       return granted;
     } finally {
@@ -156,6 +164,7 @@ export class Budget {
         accountId,
         keyId,
         slice: 0,
+        sliceAt: Number.NEGATIVE_INFINITY,
         leasing: undefined,
         usedAt: 0,
       };

@@ -1,6 +1,7 @@
-// Rate budgets as PostgreSQL keeps them for all processes; the arithmetic is in lease_budget().
+// Rate budgets as PostgreSQL keeps them for all processes; the arithmetic is in lease_budgets().
 
-import { only, type Runner, sql } from './database.ts';
+import { type Database, type Runner, sql } from './database.ts';
+import { gathered } from './gather.ts';
 
 export interface Lease {
   granted: number;
@@ -8,8 +9,6 @@ export interface Lease {
   account_level: number;
   key_level: number;
 }
-
-const lease = sql('SELECT * FROM lease_budget($1, $2, $3, $4, $5, $6)');
 
 export interface LeaseAsk {
   readonly accountId: string;
@@ -19,12 +18,26 @@ export interface LeaseAsk {
   readonly accountHeld: number;
   readonly keyHeld: number;
   readonly need: number;
+  readonly want: number;
 }
 
-export async function leaseBudget(db: Runner, ask: LeaseAsk): Promise<Lease> {
-  const { accountId, keyId, cap, accountHeld, keyHeld, need } = ask;
-  const values = [accountId, keyId, cap, accountHeld, keyHeld, need];
-  return only(await db.run<Lease>(lease, values));
+const lease = sql('SELECT * FROM lease_budgets($1, $2, $3, $4, $5, $6, $7)');
+
+/** Leases asked for at once travel together. */
+export function budgetLeaser(database: Database): (ask: LeaseAsk) => Promise<Lease> {
+  return gathered(async (asks: LeaseAsk[]) => {
+    const column = (name: keyof LeaseAsk) => asks.map((ask) => ask[name]);
+    const rows = await database.run<Lease & { n: number }>(lease, [
+      column('accountId'),
+      column('keyId'),
+      column('cap'),
+      column('accountHeld'),
+      column('keyHeld'),
+      column('need'),
+      column('want'),
+    ]);
+    return rows.toSorted((a, b) => a.n - b.n);
+  });
 }
 
 // Sorted, so that two processes giving back at once lock rows in the same order.

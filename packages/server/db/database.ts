@@ -54,6 +54,8 @@ export class Database implements Runner {
       types,
       max: most,
       connectionTimeoutMillis: 5_000,
+      // Plans are kept per connection; a new one now and then sees what the tables have become.
+      maxLifetimeSeconds: 600,
       statement_timeout: 10_000,
       idle_in_transaction_session_timeout: 30_000,
       application_name: 'cubicle',

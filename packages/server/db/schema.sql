@@ -137,31 +137,44 @@ BEGIN
   RETURN NULL;
 END $function$;
 
-CREATE OR REPLACE FUNCTION lease_budget(account text, key text, cap integer, account_held integer, key_held integer, need integer)
- RETURNS TABLE(granted integer, account_level double precision, key_level double precision)
+CREATE OR REPLACE FUNCTION lease_budgets(accounts text[], keys text[], caps integer[], accounts_held integer[], keys_held integer[], needs integer[], wants integer[])
+ RETURNS TABLE(n integer, granted integer, account_level double precision, key_level double precision)
  LANGUAGE plpgsql
 AS $function$
 DECLARE
-  moment timestamptz;
+  ask record;
   available int;
 BEGIN
-  INSERT INTO rate_budgets VALUES (account, cap, clock_timestamp()) ON CONFLICT DO NOTHING;
-  INSERT INTO rate_budgets VALUES (key, cap / 2, clock_timestamp()) ON CONFLICT DO NOTHING;
-  PERFORM FROM rate_budgets WHERE bucket = account FOR NO KEY UPDATE;
-  PERFORM FROM rate_budgets WHERE bucket = key FOR NO KEY UPDATE;
-  moment := clock_timestamp();
-  SELECT least(cap - account_held, level + extract(epoch FROM moment - observed_at) * cap / 60)
-    INTO account_level FROM rate_budgets WHERE bucket = account;
-  SELECT least(cap / 2 - key_held, level + extract(epoch FROM moment - observed_at) * (cap / 2) / 60)
-    INTO key_level FROM rate_budgets WHERE bucket = key;
-  -- A row that was swept away this very moment was full.
-  account_level := coalesce(account_level, cap - account_held);
-  key_level := coalesce(key_level, cap / 2 - key_held);
-  available := floor(least(account_level, key_level));
-  granted := CASE WHEN available >= need THEN greatest(need, available / 100) ELSE 0 END;
-  account_level := account_level - granted;
-  key_level := key_level - granted;
-  UPDATE rate_budgets SET level = account_level, observed_at = moment WHERE bucket = account;
-  UPDATE rate_budgets SET level = key_level, observed_at = moment WHERE bucket = key;
-  RETURN NEXT;
+  FOR ask IN
+    SELECT * FROM unnest(accounts, keys, caps, accounts_held, keys_held, needs, wants)
+      WITH ORDINALITY AS asked(account, key, cap, account_held, key_held, need, want, place)
+    ORDER BY account, key
+  LOOP
+    account_level := refill_budget(ask.account, ask.cap, ask.account_held);
+    key_level := refill_budget(ask.key, ask.cap / 2, ask.key_held);
+    available := floor(least(account_level, key_level));
+    granted := 0;
+    IF available >= ask.need THEN
+      granted := greatest(ask.need,
+        least(ask.want, available / 100, ask.cap / 50 - ask.account_held));
+      account_level := account_level - granted;
+      key_level := key_level - granted;
+      UPDATE rate_budgets SET level = account_level WHERE bucket = ask.account;
+      UPDATE rate_budgets SET level = key_level WHERE bucket = ask.key;
+    END IF;
+    n := ask.place;
+    RETURN NEXT;
+  END LOOP;
 END $function$;
+
+CREATE OR REPLACE FUNCTION refill_budget(name text, cap integer, held integer)
+ RETURNS double precision
+ LANGUAGE sql
+AS $function$
+  INSERT INTO rate_budgets AS b (bucket, level, observed_at) VALUES (name, cap - held, clock_timestamp())
+  ON CONFLICT (bucket) DO UPDATE SET
+    level = least(cap - held,
+      b.level + greatest(0, extract(epoch FROM excluded.observed_at - b.observed_at)) * cap / 60),
+    observed_at = greatest(b.observed_at, excluded.observed_at)
+  RETURNING level
+$function$;

@@ -30,12 +30,17 @@ export async function listWorkspaces(db: Runner, scope: Scope): Promise<Workspac
   return db.run(list, [scope.accountId, scope.workspaceId]);
 }
 
+// One index look-up per ask, whatever the planner believes about the size of the table.
 const findMany = sql(`
-  SELECT asked.n::int AS n, w.id, w.name, w.created_at
+  SELECT asked.n::int AS n, found.id, found.name, found.created_at
   FROM unnest($1::text[], $2::text[], $3::text[])
-    WITH ORDINALITY AS asked(account_id, confined_to, id, n)
-  JOIN workspaces w ON w.id = asked.id AND w.account_id = asked.account_id
-    AND (asked.confined_to IS NULL OR w.id = asked.confined_to)`);
+    WITH ORDINALITY AS asked(account_id, confined_to, id, n),
+  LATERAL (
+    SELECT w.id, w.name, w.created_at FROM workspaces w
+    WHERE w.id = asked.id AND w.account_id = asked.account_id
+      AND (asked.confined_to IS NULL OR w.id = asked.confined_to)
+    LIMIT 1
+  ) AS found`);
 
 /** The hot read: concurrent ones travel together. */
 export function workspaceFinder(

@@ -1,6 +1,7 @@
 /** Builds the command line that runs a PostgreSQL program as its user, wherever its folders lie. */
 import { execFile } from 'node:child_process';
 import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import type { Identity } from './unprivileged.ts';
 
@@ -31,15 +32,15 @@ export async function chooseLauncher<Name extends string>(
 ): Promise<Launcher<Name>> {
   const direct = directLauncher(identity, folders);
   if (!identity.switchUser) return direct;
-  const hidden = await unreachable(direct, folders);
-  if (hidden.length === 0) return direct;
+  const closed = await closedFolders(direct, folders);
+  if (closed.length === 0) return direct;
   const root = await mountPoint(Object.values<string>(folders));
   if (root !== undefined) {
     const apart = namespaceLauncher(identity, folders, root);
-    if ((await unreachable(apart, folders)).length === 0) return apart;
+    if ((await closedFolders(apart, folders)).length === 0) return apart;
   }
   throw new Error(
-    `PostgreSQL does not run as root and the user it runs as (uid ${identity.uid}) cannot enter ${hidden.join(' or ')}; choose a CUBICLE_DATA and a checkout that this user can enter, for example under /var/lib, or set DATABASE_URL to a PostgreSQL of your own.`,
+    `PostgreSQL does not run as root and the user it runs as (uid ${identity.uid}) cannot enter ${closed.join(' or ')}; choose a CUBICLE_DATA and a checkout that this user can enter, for example under /var/lib, or set DATABASE_URL to a PostgreSQL of your own.`,
   );
 }
 
@@ -101,20 +102,26 @@ async function mountPoint(sources: string[]): Promise<string | undefined> {
   return undefined;
 }
 
-const listUnreachable = 'for path; do test -r "$path" -a -x "$path" || echo "$path"; done';
+const listClosed = 'for path; do test -x "$path" || echo "$path"; done';
 
-/** Tries, rather than reads mode bits: that also counts access lists and refused namespaces. */
-async function unreachable<Name extends string>(
+/**
+ * The outermost folders that keep the program's user out. It tries, rather than reads mode bits:
+ * that also counts access lists and refused namespaces.
+ */
+async function closedFolders<Name extends string>(
   launcher: Launcher<Name>,
   folders: Folders<Name>,
 ): Promise<string[]> {
-  const paths: string[] = [];
-  for (const name in folders) paths.push(launcher.seen(name));
-  const probe = launcher.command(['sh', '-c', listUnreachable, 'sh', ...paths]);
+  const ways = new Set<string>();
+  for (const name in folders) {
+    for (let path = launcher.seen(name); !ways.has(path); path = dirname(path)) ways.add(path);
+  }
+  const probe = launcher.command(['sh', '-c', listClosed, 'sh', ...ways]);
   try {
     const { stdout } = await run(probe.file, probe.args, probe.options);
-    return stdout.split('\n').filter((line) => line !== '');
+    const closed = stdout.split('\n').filter((line) => line !== '');
+    return closed.filter((path) => !closed.includes(dirname(path)));
   } catch {
-    return paths;
+    return [...ways];
   }
 }
