@@ -30,7 +30,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/cli': ['packages/contract', server, 'commander'],
   scripts: ['packages', 'pg'],
   tests: ['packages', 'pg', 'fast-check', 'zod'],
-  bench: ['packages', 'tests', 'pg', 'autocannon'],
+  bench: ['packages', 'pg'],
 };
 
 const specifier = /(?:from|import)\s*\(?\s*'([^']+)'/g;

@@ -16,7 +16,7 @@ export interface Settings {
   readonly log: LogLevel;
 }
 
-export class SettingsMistake extends Error {}
+class SettingsMistake extends Error {}
 
 export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings {
   const mistakes: string[] = [];

@@ -9,7 +9,7 @@ const count = z.int().nonnegative();
 /** Null while the inventory of its group is incomplete (rule 1). */
 const observed = count.nullable();
 
-export const accountQuota = z
+const accountQuota = z
   .strictObject({
     scope: z.literal('account'),
     advisory: z.literal(true).describe('An uncached observation, not a reservation.'),

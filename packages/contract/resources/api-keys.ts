@@ -21,15 +21,15 @@ const apiKeyFields = {
   manage_keys: z.boolean(),
   minted_by_key_id: z.string().regex(idPattern('apiKey')).nullable(),
 };
-export const apiKey = z.strictObject(apiKeyFields).meta({ id: 'ApiKey' });
+const apiKey = z.strictObject(apiKeyFields).meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKey>;
 
-export const mintedApiKey = z
+const mintedApiKey = z
   .strictObject({ ...apiKeyFields, raw: z.string().regex(rawKeyPattern).describe('Shown once.') })
   .meta({ id: 'MintedApiKey' });
 export type MintedApiKey = z.infer<typeof mintedApiKey>;
 
-export const whoami = z
+const whoami = z
   .strictObject({
     user: z.strictObject({
       id: z.string().regex(idPattern('user')),

@@ -16,7 +16,7 @@ export const workspace = z
   .meta({ id: 'Workspace' });
 export type Workspace = z.infer<typeof workspace>;
 
-export const workspaceMember = z
+const workspaceMember = z
   .strictObject({
     user_id: z.string().regex(idPattern('user')),
     email: z.string(),

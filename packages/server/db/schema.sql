@@ -140,6 +140,7 @@ END $function$;
 CREATE OR REPLACE FUNCTION lease_budgets(accounts text[], keys text[], caps integer[], accounts_held integer[], keys_held integer[], needs integer[], wants integer[])
  RETURNS TABLE(n integer, granted integer, account_level double precision, key_level double precision)
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 DECLARE
   ask record;

@@ -1,0 +1,256 @@
+// Every route × role × key × state over HTTP, held against what the specification says (specified.ts).
+
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+import type { Route } from '../../packages/contract/route.ts';
+import { routes } from '../../packages/contract/routes.ts';
+import { sql } from '../../packages/server/db/database.ts';
+import { assertRequestId, assertUnmetered } from '../support/assertions.ts';
+import type { Answer } from '../support/client.ts';
+import { startService, type TestService } from '../support/service.ts';
+import { type Caller, makeWorld, type State, states, type World } from './callers.ts';
+import {
+  assertOutcome,
+  isMetered,
+  type Outcome,
+  outcomeAtTheDoor,
+  outcomeOf,
+  planUnits,
+} from './outcome.ts';
+import { type Call, type Prepared, specified, type Specified } from './specified.ts';
+import { assertNothingSpent, changed, Tables } from './table-contents.ts';
+
+suite('authority matrix', { timeout: 300_000 }, () => {
+  let service: TestService;
+  let tables: Tables;
+  const worlds = new Map<State, World>();
+
+  before(async () => {
+    service = await startService();
+    await service.operator.setPlan('swarm', { rate_units: planUnits });
+    for (const state of states) worlds.set(state, await makeWorld(service, state));
+    for (const world of worlds.values()) if (isMetered(world.state)) await useOnce(world);
+    tables = await Tables.of(service);
+  });
+  after(() => service.stop());
+
+  test('Part 5 3, Part 8 Rate: the specification’s table and the contract name the same operations', () => {
+    const contract = Object.entries<Route>(routes).map(([id, { method, path }]) => [
+      id,
+      `${method} ${path}`,
+    ]);
+    const table = Object.entries(specified).map(([id, { method, path }]) => [
+      id,
+      `${method} ${path}`,
+    ]);
+    assert.deepEqual(Object.fromEntries(table), Object.fromEntries(contract));
+    for (const [id, { calls }] of Object.entries(specified)) assert.ok(calls.length > 0, id);
+  });
+
+  test('Part 5 2, Part 5 3, Part 4 Workspaces 2, Part 4 Workspaces 3, Part 4 Workspaces 9, wire-account 4: in good standing, role, scope and key management decide', () =>
+    everyRoute('plain'));
+
+  test('Part 4 Account, Part 5 7, wire-account 4: a suspended account answers its quota and whoami, the rest is 403 revoked at full cost', () =>
+    everyRoute('account suspended'));
+
+  test('Part 5 7, Part 8 Rate: a removed member is 403 revoked on every route, unmetered', () =>
+    everyRoute('member removed'));
+
+  test('Part 5 7, Part 8 Rate: a suspended person is 403 revoked on every route, unmetered', () =>
+    everyRoute('person suspended'));
+
+  test('Part 5 7, Part 2 WorkspaceMember: a suspended seat is 403 revoked on every route, unmetered', () =>
+    everyRoute('seat suspended'));
+
+  test('Part 5 7: an unverified e-mail address keeps from making an API key and from nothing else', () =>
+    everyRoute('e-mail unverified'));
+
+  test('Part 5 6, Part 8 Rate: a revoked key is 401 revoked on every route, free of charge', () =>
+    everyRoute('key revoked'));
+
+  test('Part 1 1, Part 5 1, Part 5 6: no credential is 401 missing on every route, free of charge', () =>
+    everyRoute('no credential'));
+
+  test('Part 5 5, Part 5 6: a malformed or unknown credential is 401 invalid on every route, free of charge', () =>
+    everyRoute('malformed credential'));
+
+  test('Part 1 3, Part 8 Rate: HEAD has the status and headers of GET, its cost, and no body, whoever asks', async () => {
+    await everybody(async (caller) => {
+      for (const [id, stated] of Object.entries(specified)) {
+        if (stated.method !== 'GET') continue;
+        for (const call of stated.calls) {
+          const path = pathOf(stated, await call.prepare(caller));
+          await inCell(`HEAD as ${id}: ${caller.label}`, async () => {
+            const got = await caller.send('GET', path);
+            const head = await caller.send('HEAD', path, { headers: { range: 'bytes=0-1' } });
+            assertOutcome(head, outcomeOf(caller, stated, call), 'HEAD');
+            assert.deepEqual(comparable(head), comparable(got));
+          });
+        }
+      }
+    });
+  });
+
+  test('Part 1 5, Part 8 Rate: an unsupported method is 405 with Allow for one unit, after authority', async () => {
+    await everybody(async (caller) => {
+      for (const [path, methods] of methodsByPath()) {
+        for (const method of allMethods) {
+          if (methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))) continue;
+          const outcome = outcomeAtTheDoor(caller, 405, allowOf(methods));
+          await sendExpecting(caller, method, filled(path, caller), outcome);
+        }
+      }
+    });
+  });
+
+  test('Part 7, Part 8 Rate: a path that matches nothing is 404 for one unit, after authority', async () => {
+    await everybody(async (caller) => {
+      for (const path of [
+        '',
+        '/nothing',
+        '/workspaces/{id}/nothing',
+        '/workspaces/{id}%2Fmembers',
+      ]) {
+        for (const method of ['GET', 'HEAD', 'POST', 'DELETE']) {
+          const outcome = outcomeAtTheDoor(caller, 404);
+          await sendExpecting(caller, method, filled(path, caller), outcome);
+        }
+      }
+    });
+  });
+
+  test('Part 1 4, Part 5 1, Part 8 Rate: OPTIONS is answered 204 to everybody, unmetered, without a resource', async () => {
+    await everybody(async (caller) => {
+      for (const [path, methods] of methodsByPath()) {
+        for (const id of [caller.world.home, 'no-such-thing']) {
+          await inCell(`OPTIONS ${path}: ${caller.label}`, async () => {
+            const answer = await caller.send('OPTIONS', path.replace('{id}', id));
+            assert.equal(answer.status, 204);
+            assert.equal(answer.text, '');
+            assert.equal(answer.headers['allow'], allowOf(methods));
+            assertRequestId(answer);
+            assertUnmetered(answer);
+          });
+        }
+      }
+    });
+  });
+
+  /** Each cell: the status and headers the specification says, and exactly the tables it may change. */
+  async function everyRoute(state: State): Promise<void> {
+    const world = worldIn(state);
+    let cells = 0;
+    for (const caller of world.callers) {
+      for (const [id, stated] of Object.entries(specified)) {
+        for (const call of stated.calls) {
+          const prepared = await call.prepare(caller);
+          const sender = prepared.sender ?? caller;
+          await inCell(`${id}: ${sender.label}`, () => oneCell(sender, stated, call, prepared));
+          cells += 1;
+        }
+      }
+    }
+    assert.ok(cells >= Object.keys(specified).length);
+    await assertUnspentIfFree(world);
+  }
+
+  async function oneCell(
+    caller: Caller,
+    stated: Specified,
+    call: Call,
+    prepared: Prepared,
+  ): Promise<void> {
+    const outcome = outcomeOf(caller, stated, call);
+    const sending = prepared.json === undefined ? {} : { json: prepared.json };
+    const untouched = await tables.read();
+    const answer = await caller.send(stated.method, pathOf(stated, prepared), sending);
+    assertOutcome(answer, outcome, stated.method);
+    const touched = changed(untouched, await tables.read());
+    assert.deepEqual(touched, outcome.status < 300 ? prepared.changes : [], 'tables changed');
+    if (outcome.status < 300) await prepared.proves(answer);
+  }
+
+  async function sendExpecting(
+    caller: Caller,
+    method: string,
+    path: string,
+    outcome: Outcome,
+  ): Promise<void> {
+    await inCell(`${method} ${path}: ${caller.label}`, async () => {
+      assertOutcome(await caller.send(method, path), outcome, method);
+    });
+  }
+
+  /** Everybody does what changes nothing; whoever is not metered has spent nothing by it. */
+  async function everybody(work: (caller: Caller) => Promise<void>): Promise<void> {
+    for (const world of worlds.values()) {
+      const untouched = await tables.read();
+      await Promise.all(world.callers.map(work));
+      assert.deepEqual(
+        changed(untouched, await tables.read()),
+        [],
+        `${world.state}: tables changed`,
+      );
+      await assertUnspentIfFree(world);
+    }
+  }
+
+  async function assertUnspentIfFree(world: World): Promise<void> {
+    if (isMetered(world.state)) return;
+    const keys = world.callers.map(({ key }) => key.id);
+    await assertNothingSpent(service, world.accountId, keys);
+  }
+
+  function worldIn(state: State): World {
+    const world = worlds.get(state);
+    assert.ok(world);
+    return world;
+  }
+});
+
+const used = sql('SELECT FROM api_key_uses WHERE key_id = $1');
+
+/** Until its use is noted, a key's `last_used_at` is null and its JSON shorter: HEAD would differ from GET. */
+async function useOnce({ service, callers }: World): Promise<void> {
+  for (const who of callers) {
+    while ((await service.database.run(used, [who.key.id])).length === 0)
+      await who.send('GET', '/whoami');
+  }
+}
+
+const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND'];
+
+function methodsByPath(): Map<string, string[]> {
+  const byPath = Map.groupBy(Object.values(specified), ({ path }) => path);
+  return new Map([...byPath].map(([path, group]) => [path, group.map(({ method }) => method)]));
+}
+
+/** Part 1 rule 4: HEAD wherever GET exists, OPTIONS last, in stable order. */
+function allowOf(methods: readonly string[]): string {
+  return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+    .filter((method) => method === 'OPTIONS' || methods.includes(method.replace('HEAD', 'GET')))
+    .join(', ');
+}
+
+function pathOf({ path }: Specified, { id }: Prepared): string {
+  return id === undefined ? path : path.replace('{id}', id);
+}
+
+function filled(path: string, { world, key }: Caller): string {
+  return path.replace('{id}', path.startsWith('/api-keys') ? key.id : world.home);
+}
+
+/** Without what differs between any two answers. */
+function comparable({ status, headers }: Answer): object {
+  const { date: _, 'x-request-id': id, ...rest } = headers;
+  return { status, ...rest, 'x-request-id': typeof id };
+}
+
+/** Names the cell in which an assertion failed. */
+async function inCell(label: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    throw new Error(label, { cause: error });
+  }
+}
