@@ -19,6 +19,7 @@ import {
 
 const run = promisify(execFile);
 const conditionMs = 60_000;
+const stragglersMs = 10_000;
 
 export const isRoot = process.geteuid?.() === 0;
 
@@ -122,6 +123,8 @@ export class DataFolder {
 
   async #clean(): Promise<void> {
     const results = await Promise.allSettled(this.#undo.toReversed().map((undo) => undo()));
+    // The last processes of a server that was killed end by themselves; a leaked server does not.
+    await until(() => this.servers().length === 0, stragglersMs).catch(() => {});
     const leaked = this.servers();
     for (const pid of leaked) process.kill(pid, 'SIGKILL');
     await until(() => this.servers().length === 0);
@@ -143,20 +146,22 @@ export async function query(url: string, text: string): Promise<Record<string, u
 }
 
 let template: Promise<string> | undefined;
+let templatePath: string | undefined;
 after(async () => {
-  if (template) await rm(await template, { recursive: true, force: true });
+  if (templatePath) await rm(templatePath, { recursive: true, force: true });
 });
 
 async function makeTemplate(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'cubicle-test-'));
-  const database = await openEmbeddedPostgres({ dataDir: path, role: 'service', say: () => {} });
+  const dataDir = await mkdtemp(join(tmpdir(), 'cubicle-test-'));
+  templatePath = dataDir;
+  const database = await openEmbeddedPostgres({ dataDir, role: 'service', say: () => {} });
   await database.stop();
-  return path;
+  return dataDir;
 }
 
 /** Waits until the condition holds; one that throws does not hold yet. */
-export async function until(condition: () => unknown): Promise<void> {
-  const deadline = Date.now() + conditionMs;
+export async function until(condition: () => unknown, withinMs = conditionMs): Promise<void> {
+  const deadline = Date.now() + withinMs;
   for (;;) {
     try {
       if (await condition()) return;

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
+import { Client } from 'pg';
 import { DataFolder, query, until } from './data-folder.ts';
 
 const refusal = (folder: DataFolder) => ({
@@ -30,6 +31,24 @@ test('a server killed with -9 is restarted with its committed rows', async (t) =
   // The lock is held again: the new server is as much ours as the old one.
   await until(() => lockHolder(database.url));
   await assert.rejects(folder.open({ waitMs: 0 }), refusal(folder));
+});
+
+test('a backend that outlives its killed server delays the restart, no more', async (t) => {
+  const folder = await DataFolder.makeReady(t);
+  const database = await folder.open();
+  const client = new Client(database.url);
+  client.on('error', () => {});
+  await client.connect();
+  t.after(() => client.end());
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  const backend = rows[0]?.pid ?? 0;
+  process.kill(backend, 'SIGSTOP');
+  process.kill(folder.postmaster(), 'SIGKILL');
+  const log = join(folder.path, 'postgres.log');
+  const refusals = () => readFileSync(log, 'utf8').split('shared memory block').length - 1;
+  await until(() => refusals() > 3);
+  process.kill(backend, 'SIGCONT');
+  await until(() => query(database.url, 'select'));
 });
 
 test('a server that crashes again and again is given up', async (t) => {
