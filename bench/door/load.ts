@@ -30,21 +30,19 @@ async function measure({ url, targets, connections, ms }: Load): Promise<Measure
     ),
   );
   const times: number[] = [];
-  let refused = 0;
   const startedAt = performance.now();
   const endAt = startedAt + ms;
-  await Promise.all(
+  const refusals = await Promise.all(
     Array.from({ length: connections }, (_, n) => {
       let next = Math.floor((n * requests.length) / connections);
       return drive(connect(Number(port), hostname), endAt, times, () => {
         next = (next + 1) % requests.length;
         return requests[next] as Buffer;
-      }).then((bad) => {
-        refused += bad;
       });
     }),
   );
   const seconds = (performance.now() - startedAt) / 1_000;
+  const refused = refusals.reduce((sum, bad) => sum + bad, 0);
   times.sort((a, b) => a - b);
   const at = (share: number) => times[Math.floor((times.length - 1) * share)] ?? 0;
   return { perSecond: times.length / seconds, p50: at(0.5), p99: at(0.99), refused };

@@ -112,9 +112,9 @@ suite('the door', () => {
     }
     assertRefusedHead(await service.as().head('/workspaces'), 401);
     const one = await service.account('none');
-    const before = assertMetered(await one.as.get('/whoami')).remaining;
-    const after = assertMetered(await one.as.head('/account')).remaining;
-    assert.ok(before - after >= 9, 'HEAD costs what the GET costs');
+    const had = assertMetered(await one.as.get('/whoami')).remaining;
+    const has = assertMetered(await one.as.head('/account')).remaining;
+    assert.ok(had - has >= 9, 'HEAD costs what the GET costs');
   });
 
   function assertRefusedHead(

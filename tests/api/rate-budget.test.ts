@@ -84,11 +84,11 @@ suite('the rate budget over HTTP', () => {
       [as, () => as.post('/workspaces', { name: '' }), 400],
     ];
     for (const [who, step, status] of steps) {
-      const before = await left(who);
+      const had = await left(who);
       const answer = await step();
       assert.equal(answer.status, status);
       // One for the step and one for looking again; time only ever adds.
-      assert.ok(before - (await left(who)) <= 2);
+      assert.ok(had - (await left(who)) <= 2);
     }
     for (const free of [
       await service.as().get('/account'),

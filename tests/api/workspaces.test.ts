@@ -226,7 +226,10 @@ suite('workspaces', () => {
     await service.operator.setUser(viewer.email, { name: 'Vera', suspended: true });
     await service.operator.setMember(account.id, member.email, { seatSuspended: true });
     const { body } = await as.get(`/workspaces/${id}/members`);
-    const rows = body.map(({ accepted_at: _, ...row }: Record<string, unknown>) => row);
+    const rows = body.map(({ accepted_at, ...row }: Record<string, unknown>) => {
+      assert.equal(typeof accepted_at, 'string');
+      return row;
+    });
     assert.deepEqual(rows, [
       {
         user_id: user.id,
