@@ -29,7 +29,7 @@ type Figures = Partial<Record<PlanFigure, number>>;
 const plans = ['none', 'solo', 'studio', 'swarm'];
 
 export function adminCommand(): Command {
-  return new Command('admin')
+  return group('admin')
     .description('Accounts, people, keys and plans.')
     .addCommand(accountCommand())
     .addCommand(memberCommand())
@@ -39,7 +39,7 @@ export function adminCommand(): Command {
 }
 
 function accountCommand(): Command {
-  return new Command('account')
+  return group('account')
     .description('Make, change and list accounts.')
     .addCommand(
       verb('create', 'Make an account with its owner and a first key.')
@@ -77,7 +77,7 @@ function memberCommand(): Command {
     command
       .requiredOption('--account <id>', 'the account')
       .requiredOption('--email <email>', 'the person’s e-mail address');
-  return new Command('member')
+  return group('member')
     .description('Who belongs to an account, and in which role.')
     .addCommand(
       of(verb('add', 'Add a person to an account.'))
@@ -111,22 +111,24 @@ function memberCommand(): Command {
 }
 
 function userCommand(): Command {
-  return new Command('user').description('People, in all their accounts.').addCommand(
-    verb('set', 'Change a person’s name, verification or sign-in.')
-      .requiredOption('--email <email>', 'the person’s e-mail address')
-      .option('--name <name>', 'display name')
-      .option('--verified <true|false>', 'whether the address is verified', yesOrNo)
-      .option('--suspended <true|false>', 'whether the person is suspended everywhere', yesOrNo)
-      .action(
-        answering(async (operator, { email, ...change }: { email: string } & UserChange) => ({
-          user: await operator.setUser(email, something(change)),
-        })),
-      ),
-  );
+  return group('user')
+    .description('People, in all their accounts.')
+    .addCommand(
+      verb('set', 'Change a person’s name, verification or sign-in.')
+        .requiredOption('--email <email>', 'the person’s e-mail address')
+        .option('--name <name>', 'display name')
+        .option('--verified <true|false>', 'whether the address is verified', yesOrNo)
+        .option('--suspended <true|false>', 'whether the person is suspended everywhere', yesOrNo)
+        .action(
+          answering(async (operator, { email, ...change }: { email: string } & UserChange) => ({
+            user: await operator.setUser(email, something(change)),
+          })),
+        ),
+    );
 }
 
 function keyCommand(): Command {
-  return new Command('key')
+  return group('key')
     .description('API keys.')
     .addCommand(
       verb('create', 'Make a key for a member. It is shown once.')
@@ -145,7 +147,7 @@ function keyCommand(): Command {
 }
 
 function planCommand(): Command {
-  return new Command('plan')
+  return group('plan')
     .description('Plans and their quotas.')
     .addCommand(
       verb('list', 'List the plans and their figures.').action(
@@ -168,20 +170,21 @@ function planCommand(): Command {
 }
 
 function verb(name: string, description: string): Command {
-  return new Command(name)
-    .description(description)
-    .option('--json', 'print exactly one JSON object')
-    .configureOutput({
-      // A wrong use is told in the shape that was asked for.
-      outputError: (text, write) =>
-        write(
-          process.argv.includes('--json')
-            ? `${JSON.stringify({ error: text.replace(/^error: /, '').trim() })}\n`
-            : text,
-        ),
-      writeErr: (text) =>
-        process.argv.includes('--json') ? process.stdout.write(text) : process.stderr.write(text),
-    });
+  return group(name).description(description).option('--json', 'print exactly one JSON object');
+}
+
+function group(name: string): Command {
+  return new Command(name).configureOutput({
+    // A wrong use is told in the shape that was asked for.
+    outputError: (text, write) =>
+      write(
+        process.argv.includes('--json')
+          ? `${JSON.stringify({ error: text.replace(/^error: /, '').trim() })}\n`
+          : text,
+      ),
+    writeErr: (text) =>
+      process.argv.includes('--json') ? process.stdout.write(text) : process.stderr.write(text),
+  });
 }
 
 function planOption(): Option {
@@ -201,6 +204,12 @@ function figure(text: string, soFar: Figures = {}): Figures {
   const [name = '', value = ''] = text.split('=');
   if (!(planFigures as readonly string[]).includes(name) || !/^\d{1,15}$/.test(value)) {
     throw new InvalidArgumentError(`It is one of ${planFigures.join(', ')}, then = and a number.`);
+  }
+  // A key has half of the units, and GET /account costs 10.
+  const least = name === 'rate_units' ? 20 : 0;
+  const most = name === 'snapshot_storage_bytes' ? Number.MAX_SAFE_INTEGER : 2 ** 31 - 1;
+  if (Number(value) < least || Number(value) > most) {
+    throw new InvalidArgumentError(`${name} is a number from ${least} to ${most}.`);
   }
   return { ...soFar, [name]: Number(value) };
 }

@@ -16,18 +16,22 @@ export function startCommand(): Command {
 async function start(): Promise<void> {
   // Whoever read our output may be gone; that is no reason to end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-  let server: RunningServer | undefined;
+  let starting: Promise<RunningServer> | undefined;
   let told = false;
   const stop = async () => {
     if (told) return;
     told = true;
     say('Stopping: finishing what is under way.');
+    // A start that is half way comes to its end first: cut off, it would leave a database server behind.
+    const server = await starting?.catch(() => undefined);
     await server?.stop();
     process.exit();
   };
+  process.on('SIGTERM', () => void stop());
+  process.on('SIGINT', () => void stop());
   try {
     const settings = readSettings(process.env, checkout);
-    server = await startServer(settings, {
+    starting = startServer(settings, {
       say,
       onFailure: (error) => {
         console.error(error.message);
@@ -35,13 +39,12 @@ async function start(): Promise<void> {
         void stop();
       },
     });
-    welcome(settings, server);
+    const server = await starting;
+    if (!told) welcome(settings, server);
   } catch (error) {
     console.error(sentence(error));
     process.exit(1);
   }
-  process.on('SIGTERM', () => void stop());
-  process.on('SIGINT', () => void stop());
 }
 
 function welcome(settings: Settings, server: RunningServer): void {

@@ -85,9 +85,11 @@ export class Budget {
         await purse.leasing;
         continue;
       }
-      // When even the most hopeful count cannot pay, PostgreSQL need not be asked.
+      // When even the most hopeful count cannot pay, PostgreSQL need not be asked; but a bucket that
+      // was never seen tells nothing of when it can.
+      const seen = purse.key.level < Number.POSITIVE_INFINITY;
       this.#refill(purse, cap);
-      if (left(purse.key) < cost || left(purse.account) < cost) break;
+      if (seen && (left(purse.key) < cost || left(purse.account) < cost)) break;
       if ((await this.#lease(purse, cap, cost - purse.key.held)) === 0) break;
     }
     return this.#meter(purse, cap, cost, false);
@@ -141,14 +143,18 @@ export class Budget {
     const bucket = account < key ? 'account' : 'key';
     const limit = bucket === 'account' ? cap : halfOf(cap);
     const remaining = Math.min(account, key);
-    const seconds = (units: number) => Math.ceil((Math.max(0, units) * 60) / limit);
+    const seconds = (units: number, perMinute: number) =>
+      Math.ceil((Math.max(0, units) * 60) / perMinute);
     return {
       admitted,
       bucket,
       limit,
       remaining: Math.floor(remaining),
-      resetS: seconds(limit - remaining),
-      retryAfterS: admitted ? 0 : Math.max(1, seconds(cost - remaining)),
+      resetS: seconds(limit - remaining, limit),
+      // The call is paid from both, and the key's refills half as fast.
+      retryAfterS: admitted
+        ? 0
+        : Math.max(1, seconds(cost - account, cap), seconds(cost - key, halfOf(cap))),
     };
   }
 

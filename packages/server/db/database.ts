@@ -1,5 +1,6 @@
 // The connection pool: named statements, transactions, and what counts as a store that is away.
 
+import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { Refusal } from '@cubicle/contract/errors.ts';
 
@@ -57,6 +58,8 @@ export class Database implements Runner {
       // Plans are kept per connection; a new one now and then sees what the tables have become.
       maxLifetimeSeconds: 600,
       statement_timeout: 10_000,
+      // The server's own timeout is of no use when the server itself stands still.
+      query_timeout: 12_000,
       idle_in_transaction_session_timeout: 30_000,
       application_name: 'cubicle',
     });
@@ -76,6 +79,11 @@ export class Database implements Runner {
     return storeAnswer(async () => {
       const client = await this.#pool.connect();
       let broken: Error | undefined;
+      // The pool listens to idle connections only; without a listener a break would end the process.
+      const onBreak = (error: Error) => {
+        broken = error;
+      };
+      client.on('error', onBreak);
       try {
         await client.query('BEGIN');
         const result = await work({
@@ -85,11 +93,12 @@ export class Database implements Runner {
         await client.query('COMMIT');
         return result;
       } catch (error) {
-        await client.query('ROLLBACK').catch((failure: Error) => {
-          broken = failure;
-        });
+        // A connection that does not answer is thrown away, which rolls back as well.
+        if (isAway(error)) broken = error as Error;
+        else await client.query('ROLLBACK').catch(onBreak);
         throw error;
       } finally {
+        client.off('error', onBreak);
         client.release(broken);
       }
     });
@@ -115,9 +124,19 @@ export class Database implements Runner {
   }
 
   async close(): Promise<void> {
-    await this.#pool.end();
+    await orGiveUp(this.#pool.end());
   }
 }
+
+/** A server that stands still does not say goodbye; what is left of the connection ends with the process. */
+export async function orGiveUp(ending: Promise<void>): Promise<void> {
+  const patience = new AbortController();
+  const pause = setTimeout(goodbyeMs, undefined, { signal: patience.signal });
+  await Promise.race([ending, pause.catch(() => {})]);
+  patience.abort();
+}
+
+const goodbyeMs = 5_000;
 
 /** The name of the constraint that a write violated, where there is one. */
 export function violated(error: unknown): string | undefined {
@@ -140,7 +159,7 @@ async function storeAnswer<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
 /** Connection lost or refused (08), out of resources (53), cancelled or shut down (57), deadlock or serialisation (40). */
-const awayClasses = new Set(['08', '53', '57', '40']);
+const awayClasses = new Set(['08', '28', '3D', '40', '53', '55', '57']);
 
 function isAway(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return awayClasses.has(error.code?.slice(0, 2) ?? '');

@@ -11,8 +11,7 @@ export async function migrate(
   connection: ConnectionOptions,
   say: (line: string) => void = () => {},
 ): Promise<void> {
-  const client = new pg.Client({ ...connection, application_name: 'cubicle migrations' });
-  await client.connect();
+  const client = await connected(connection);
   try {
     await refuseOldServer(client);
     await client.query('SELECT pg_advisory_lock($1)', [lockKey]);
@@ -27,6 +26,16 @@ export async function migrate(
     }
   } finally {
     await client.end();
+  }
+}
+
+async function connected(connection: ConnectionOptions): Promise<pg.Client> {
+  try {
+    const client = new pg.Client({ ...connection, application_name: 'cubicle migrations' });
+    await client.connect();
+    return client;
+  } catch (cause) {
+    throw new Error('The database cannot be reached; check DATABASE_URL', { cause });
   }
 }
 

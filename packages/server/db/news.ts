@@ -5,7 +5,7 @@
 // heard. What a process remembers is trusted only while such a proof is fresh: no listener, no memory.
 
 import pg from 'pg';
-import type { ConnectionOptions } from './database.ts';
+import { type ConnectionOptions, orGiveUp } from './database.ts';
 
 const beatEveryMs = 200;
 /** A change is obeyed within a second everywhere; half of that is left for everything else. */
@@ -87,7 +87,7 @@ export function listenForNews(connection: ConnectionOptions, reader: NewsReader)
     async close() {
       closed = true;
       clearTimeout(timer);
-      await client?.end().catch(() => {});
+      if (client !== undefined) await orGiveUp(client.end().catch(() => {}));
     },
   };
 }

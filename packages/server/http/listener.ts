@@ -30,6 +30,7 @@ export class Listener {
   /** Undefined while the service is starting or stopping. */
   #door: Door | undefined;
   #draining = false;
+  readonly #underWay = new Set<ServerResponse>();
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
@@ -49,9 +50,11 @@ export class Listener {
     });
     this.#server.on('clientError', answerUnreadable);
     // A tunnel is nothing we offer; without a listener the connection would just vanish.
-    this.#server.on('connect', (_request, socket) =>
-      endWith(socket as Socket, 'request_malformed'),
-    );
+    this.#server.on('connect', (_request, socket) => {
+      // From here on the socket is ours alone: unheard, its reset would end the process.
+      socket.on('error', () => socket.destroy());
+      endWith(socket as Socket, 'request_malformed');
+    });
   }
 
   async listen(host: string, port: number): Promise<AddressInfo> {
@@ -73,6 +76,7 @@ export class Listener {
   /** Takes nothing new, lets what is under way finish, and cuts what has not by the deadline. */
   async drain(deadlineMs: number): Promise<void> {
     this.#draining = true;
+    for (const response of this.#underWay) response.shouldKeepAlive = false;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const cut = setTimeout(() => this.#server.closeAllConnections(), deadlineMs);
     await closed;
@@ -92,6 +96,11 @@ export class Listener {
     const startedAt = performance.now();
     const exchange: Exchange = { request, response, requestId: newRequestId(), meter: undefined };
     if (this.#draining) response.shouldKeepAlive = false;
+    this.#underWay.add(response);
+    response.once('close', () => {
+      this.#underWay.delete(response);
+      if (this.#draining) this.#server.closeIdleConnections();
+    });
     const { pages, metrics, log } = this.#parts;
     let name = 'refused';
     let allow: string | undefined;

@@ -74,7 +74,7 @@ function expectsBody({ headers }: IncomingMessage): boolean {
 
 /**
  * Closing a socket with unread bytes resets it, and the reset overtakes the answer. So a little more is
- * read and dropped, for a bounded time, before the connection ends.
+ * read and dropped, and whoever sends on is held back, for a bounded time before the connection ends.
  */
 function linger(request: IncomingMessage, done: () => void): void {
   let left = lingerBytes;
@@ -86,7 +86,7 @@ function linger(request: IncomingMessage, done: () => void): void {
   }
   function onData(chunk: Buffer): void {
     left -= chunk.length;
-    if (left < 0) finish();
+    if (left < 0) request.pause();
   }
   request.on('data', onData).on('end', finish).on('close', finish).on('error', finish);
   request.resume();

@@ -1,7 +1,7 @@
 /** Comes to terms with the server of a data folder: starts it, adopts it, shares it or gives up. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Answer, ensureDatabase, judgeFailure, type Session } from './connect.ts';
-import { takeOwnerLock, tryConnect } from './connect.ts';
+import { serviceOwns, takeOwnerLock, tryConnect } from './connect.ts';
 import { logFile, type Postmaster, type Site, startPostmaster } from './postmaster.ts';
 import { prepareSocketFolder } from './socket-folder.ts';
 
@@ -71,15 +71,16 @@ type Standing =
   | Exclude<Answer, { kind: 'ready' }>;
 
 async function approach(site: Site, role: Terms['role']): Promise<Standing> {
-  const answer = await tryConnect(site.socket.path);
+  const answer = await tryConnect(site.socket.path, role);
   if (answer.kind !== 'ready') return answer;
   const { client } = answer.session;
   try {
     const owned = await takeOwnerLock(client);
-    if (owned || role === 'command') await ensureDatabase(client);
+    const shared = !owned && role === 'command' && (await serviceOwns(client));
+    if (owned || shared) await ensureDatabase(client);
     if (owned) return { kind: 'owned', session: answer.session };
     await client.end();
-    return { kind: role === 'command' ? 'shared' : 'taken' };
+    return { kind: shared ? 'shared' : 'taken' };
   } catch (error) {
     void client.end().catch(() => {});
     return judgeFailure(error);

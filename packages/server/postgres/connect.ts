@@ -24,13 +24,16 @@ export function connectionTo(host: string, database: string) {
   return { host, port: socketPort, user: 'cubicle', database };
 }
 
-export async function tryConnect(socketFolder: string): Promise<Answer> {
+export async function tryConnect(
+  socketFolder: string,
+  role: 'service' | 'command' = 'service',
+): Promise<Answer> {
   const client = new Client({
     ...connectionTo(socketFolder, 'postgres'),
     // Said outright, so that the PG* variables of the environment do not count.
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
-    application_name: 'cubicle-owner',
+    application_name: `cubicle-owner ${role}`,
   });
   // A connection that breaks later says so by `end`.
   client.on('error', () => {});
@@ -72,6 +75,15 @@ export async function takeOwnerLock(client: Client): Promise<boolean> {
     [ownerLock],
   );
   return rows[0]?.taken === true;
+}
+
+/** A service stays; a command ends the server with itself, so others wait for their turn. */
+export async function serviceOwns(client: Client): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from pg_locks join pg_stat_activity using (pid)
+     where locktype = 'advisory' and granted and application_name = 'cubicle-owner service'`,
+  );
+  return rowCount !== 0;
 }
 
 export async function ensureDatabase(client: Client): Promise<void> {
