@@ -23,7 +23,7 @@ async function callsWhileAway(service: ServiceProcess, key: string): Promise<voi
       service.as(`com_${'0'.repeat(48)}`).get('/whoami'),
     ]),
   );
-  assertRefused(health as Answer, 503);
+  assertRefused(health, 503);
   for (const answer of answers) assertRefused(answer, 503);
   assertRefused(await service.as().get('/whoami'), 401, 'missing');
 }
@@ -132,23 +132,44 @@ test('Part 7: a database that stands still is 503 and no call hangs', async (t) 
   const service = await ground.start(await ground.folder());
   const { key } = service.firstKey();
   assert.equal((await service.as(key).post('/workspaces', { name: 'moving' })).status, 200);
-  const frozen = databaseProcesses(service.dataDir);
-  const thaw = () => frozen.splice(0).forEach((pid) => process.kill(pid, 'SIGCONT'));
-  t.after(thaw);
-  for (const pid of frozen) process.kill(pid, 'SIGSTOP');
-  try {
-    await callsWhileAway(service, key);
-  } finally {
-    thaw();
-  }
+  const thaw = freeze(t, service.dataDir);
+  await callsWhileAway(service, key);
+  thaw();
   await servesAgain(service, key);
 });
+
+test('SIGTERM ends the service also while its database stands still', async (t) => {
+  const ground = Ground.of(t);
+  const folder = await ground.folder();
+  const database = await openEmbeddedPostgres({ dataDir: folder, role: 'service', say: () => {} });
+  const service = await ground.start(await ground.folder(), { DATABASE_URL: database.url });
+  const thaw = freeze(t, folder);
+  try {
+    assert.equal((await unhung('the end', service.kill('SIGTERM'))).code, 0);
+  } finally {
+    thaw();
+    await database.stop();
+  }
+});
+
+/** Stops every process of the database in its tracks. */
+function freeze(t: TestContext, dataDir: string): () => void {
+  const pids = databaseProcesses(dataDir);
+  const thaw = () => {
+    for (const pid of pids.splice(0)) process.kill(pid, 'SIGCONT');
+  };
+  t.after(thaw);
+  for (const pid of pids) process.kill(pid, 'SIGSTOP');
+  return thaw;
+}
 
 async function superuser(
   t: TestContext,
   url = process.env['CUBICLE_TEST_POSTGRES'],
 ): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, application_name: 'the test' });
+  // Dropping the database at the end cuts this connection too.
+  client.on('error', () => {});
   t.after(() => client.end());
   await client.connect();
   return client;

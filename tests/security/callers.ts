@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { mintKey, newId } from '../../packages/server/app/secrets.ts';
-import { insertApiKey } from '../../packages/server/db/api-keys.ts';
+import { only, sql } from '../../packages/server/db/database.ts';
 import { insertWorkspace } from '../../packages/server/db/workspaces.ts';
 import type { Answer, Sending } from '../support/client.ts';
 import { newEmail, type TestService } from '../support/service.ts';
@@ -21,6 +21,11 @@ export const states = [
 ] as const;
 export type State = (typeof states)[number];
 
+/** Whether anything is charged at all: not where the credential or its holder no longer stands. */
+export function isMetered(state: State): boolean {
+  return state === 'plain' || state === 'account suspended' || state === 'e-mail unverified';
+}
+
 export const roles = ['viewer', 'member', 'owner'] as const;
 export type Role = (typeof roles)[number];
 
@@ -31,13 +36,12 @@ export interface Holder {
   readonly role: Role;
 }
 
-/** One account in one state: a person of each role, and a workspace that confined keys are confined to. */
+/** One account in one state, and the workspace that its confined keys are confined to. */
 export interface World {
   readonly state: State;
   readonly service: TestService;
   readonly accountId: string;
   readonly home: string;
-  readonly people: readonly Holder[];
   readonly callers: readonly Caller[];
 }
 
@@ -49,33 +53,40 @@ export interface Key {
   readonly manageKeys: boolean;
 }
 
+/** Somebody with a key. Each is a person of their own, so that no two see each other's keys. */
 export interface Caller {
   readonly label: string;
-  readonly world: Omit<World, 'callers'>;
+  readonly world: World;
   readonly holder: Holder;
   readonly key: Key;
   send(method: string, path: string, sending?: Sending): Promise<Answer>;
 }
 
+const insertKeys = sql(`
+  INSERT INTO api_keys (id, hash, prefix, account_id, user_id, workspace_id, manage_keys)
+  SELECT new.id, decode(new.hash, 'hex'), new.prefix, $4, $5, $6, $7
+  FROM unnest($1::text[], $2::text[], $3::text[]) AS new(id, hash, prefix)`);
+
 /** Straight into the table: the rules about who may make keys are not what prepares a test of them. */
+async function giveKeys(
+  count: number,
+  service: TestService,
+  { accountId, userId }: Holder,
+  { confinedTo, manageKeys }: Pick<Key, 'confinedTo' | 'manageKeys'>,
+): Promise<Key[]> {
+  const made = Array.from({ length: count }, () => ({ id: newId('apiKey'), ...mintKey() }));
+  const columns = (['id', 'hash', 'prefix'] as const).map((name) => made.map((key) => key[name]));
+  const values = [...columns, accountId, userId, confinedTo, manageKeys];
+  await service.database.run(insertKeys, values);
+  return made.map(({ id, raw }) => ({ id, raw, confinedTo, manageKeys }));
+}
+
 export async function giveKey(
   service: TestService,
-  { accountId, userId }: Pick<Holder, 'accountId' | 'userId'>,
-  { confinedTo, manageKeys }: Pick<Key, 'confinedTo' | 'manageKeys'>,
+  holder: Holder,
+  wish: Pick<Key, 'confinedTo' | 'manageKeys'>,
 ): Promise<Key> {
-  const { raw, hash, prefix } = mintKey();
-  const { id } = await insertApiKey(service.database, {
-    id: newId('apiKey'),
-    hash,
-    prefix,
-    name: null,
-    accountId,
-    userId,
-    workspaceId: confinedTo,
-    manageKeys,
-    mintedByKeyId: null,
-  });
-  return { id, raw, confinedTo, manageKeys };
+  return only(await giveKeys(1, service, holder, wish));
 }
 
 export async function giveWorkspace(service: TestService, accountId: string): Promise<string> {
@@ -88,63 +99,81 @@ export function newName(): string {
   return `w ${randomBytes(8).toString('hex')}`;
 }
 
+const removeKeys = sql('DELETE FROM api_keys WHERE id = ANY($1)');
+
+/**
+ * The caller with keys that were never used. The bucket of such a key is full, so its first answer is short
+ * of the limit by exactly what the call cost, whatever time passes meanwhile. Whoever is not metered stays
+ * as they are.
+ */
+export async function withFreshKeys(
+  count: number,
+  who: Caller,
+  work: (fresh: (n: number) => Caller) => Promise<void>,
+): Promise<void> {
+  const { label, world, holder } = who;
+  if (!isMetered(world.state)) return work(() => who);
+  const keys = await giveKeys(count, world.service, holder, who.key);
+  const callers = keys.map((key) => callerWith(label, world, holder, key, `Bearer ${key.raw}`));
+  try {
+    await work((n) => callers[n] as Caller);
+  } finally {
+    await world.service.database.run(removeKeys, [keys.map(({ id }) => id)]);
+  }
+}
+
 export async function makeWorld(service: TestService, state: State): Promise<World> {
   const { account } = await service.account();
   const accountId = account.id;
   const home = await giveWorkspace(service, accountId);
   // Not to be seen with a key confined to the other.
   await giveWorkspace(service, accountId);
-  const people: Holder[] = [];
-  for (const role of roles) {
-    const email = newEmail();
-    const { user } = await service.operator.addMember({ account: accountId, email, role });
-    people.push({ accountId, userId: user.id, email, role });
-  }
-  const world = { state, service, accountId, home, people };
   const callers: Caller[] = [];
-  for (const holder of people) {
+  const world = { state, service, accountId, home, callers };
+  for (const role of roles) {
     for (const confinedTo of [null, home]) {
       for (const manageKeys of [false, true]) {
+        const email = newEmail();
+        const { user } = await service.operator.addMember({ account: accountId, email, role });
+        const holder = { accountId, userId: user.id, email, role };
         const key = await giveKey(service, holder, { confinedTo, manageKeys });
         callers.push(...credentials(world, holder, key));
+        await bringAbout(world, holder, key);
       }
     }
   }
-  for (const holder of people) await bringAbout(world, holder, callers);
-  return { ...world, callers };
+  if (state === 'account suspended') {
+    await service.operator.setAccount(accountId, { suspended: true });
+  }
+  return world;
 }
 
 async function bringAbout(
-  { state, service, accountId }: Omit<World, 'callers'>,
-  holder: Holder,
-  callers: readonly Caller[],
+  { state, service, accountId }: World,
+  { email }: Holder,
+  key: Key,
 ): Promise<void> {
   const { operator } = service;
-  const { email } = holder;
-  if (state === 'account suspended') await operator.setAccount(accountId, { suspended: true });
   if (state === 'member removed') await operator.removeMember(accountId, email);
   if (state === 'person suspended') await operator.setUser(email, { suspended: true });
   if (state === 'seat suspended')
     await operator.setMember(accountId, email, { seatSuspended: true });
   if (state === 'e-mail unverified') await operator.setUser(email, { verified: false });
-  if (state === 'key revoked') {
-    for (const caller of callers) {
-      if (caller.holder === holder) await operator.revokeKey(caller.key.id);
-    }
-  }
+  if (state === 'key revoked') await operator.revokeKey(key.id);
 }
 
 /** The callers that one key makes in this state: one, or one per way of writing it wrongly. */
-function credentials(world: Omit<World, 'callers'>, holder: Holder, key: Key): Caller[] {
+function credentials(world: World, holder: Holder, key: Key): Caller[] {
   const scope = key.confinedTo === null ? 'account-wide' : 'confined';
   const manager = key.manageKeys ? ' managing' : '';
   const who = `${world.state}, ${holder.role}, ${scope}${manager} key`;
-  if (world.state !== 'no credential' && world.state !== 'malformed credential') {
+  const { state } = world;
+  if (state !== 'no credential' && state !== 'malformed credential') {
     return [callerWith(who, world, holder, key, `Bearer ${key.raw}`)];
   }
   // These are refused before anything is known of a holder: one of them will do.
   if (holder.role !== 'owner' || key.confinedTo !== null || !key.manageKeys) return [];
-  if (world.state === 'no credential') return [callerWith(who, world, holder, key, undefined)];
+  if (state === 'no credential') return [callerWith(who, world, holder, key, undefined)];
   return malformed(key.raw).map((value) =>
     callerWith(`${who} sent as "${value}"`, world, holder, key, value),
   );
@@ -171,9 +200,9 @@ function malformed(raw: string): string[] {
   ];
 }
 
-export function callerWith(
+function callerWith(
   label: string,
-  world: Omit<World, 'callers'>,
+  world: World,
   holder: Holder,
   key: Key,
   authorization: string | undefined,

@@ -38,10 +38,6 @@ const beforeMetering: Partial<Record<State, Outcome>> = {
   'seat suspended': { status: 403, reason: 'revoked', ...free },
 };
 
-export function isMetered(state: State): boolean {
-  return beforeMetering[state] === undefined;
-}
-
 export function outcomeOf({ world, holder, key }: Caller, stated: Specified, call: Call): Outcome {
   const { state } = world;
   const unmetered = beforeMetering[state];
@@ -96,17 +92,13 @@ export function assertOutcome(answer: Answer, outcome: Outcome, method: string):
   else assertCharged(answer, cost);
 }
 
-/** Units per minute of the plan that every account of the matrix has. */
-export const planUnits = 1_000_000_000;
+/** A single key may spend half of what the plan Swarm has (Part 8). */
+const keyLimit = 21_600 / 2;
 
-/**
- * Exact, whatever the machine is busy with: a key's half of this plan refills by 8333 units each
- * millisecond, so a bucket is full again before the next request can be sent, and what an answer is
- * short of the limit is what that one request cost.
- */
+/** Exact for the first call of a fresh key: what the answer is short of the limit, the call cost. */
 function assertCharged(answer: Answer, cost: number): void {
   const { limit, remaining } = assertMetered(answer);
-  assert.equal(limit, planUnits / 2, 'the key’s half is what binds');
+  assert.equal(limit, keyLimit, 'the key’s half is what binds');
   assert.equal(limit - remaining, cost, 'units charged');
   assert.equal(answer.headers['retry-after'], undefined);
 }

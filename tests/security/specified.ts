@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { hashKey } from '../../packages/server/app/secrets.ts';
 import { sql } from '../../packages/server/db/database.ts';
 import type { Answer } from '../support/client.ts';
-import { type Caller, callerWith, giveKey, giveWorkspace, newName, type Role } from './callers.ts';
+import { type Caller, giveKey, giveWorkspace, newName, type Role } from './callers.ts';
 
 export interface Specified {
   readonly method: string;
@@ -32,8 +32,6 @@ export interface Call {
 export interface Prepared {
   readonly id?: string;
   readonly json?: unknown;
-  /** Who sends it, where it is not the caller that is asked about. */
-  readonly sender?: Caller;
   /** The tables that its success changes; no others, and a refusal none. */
   readonly changes: readonly string[];
   /** Holds after its success. */
@@ -206,7 +204,9 @@ export const specified: Record<string, Specified> = {
             const members = new Map(
               body.map(({ user_id, role }: Record<string, string>) => [user_id, role]),
             );
-            for (const { userId, role } of world.people) assert.equal(members.get(userId), role);
+            for (const { holder } of world.callers) {
+              assert.equal(members.get(holder.userId), holder.role);
+            }
           },
         }),
       },
@@ -281,28 +281,15 @@ export const specified: Record<string, Specified> = {
       },
       {
         // A key may revoke itself, whether it manages keys or not.
-        async prepare(who) {
-          const { world, holder } = who;
-          const itself = await giveKey(world.service, holder, who.key);
-          const label = `${who.label}, revoking itself`;
-          return {
-            id: itself.id,
-            // A credential that is none stays none; a live key stands in for a live key.
-            ...(credentialStands(who) && {
-              sender: callerWith(label, world, holder, itself, `Bearer ${itself.raw}`),
-            }),
-            changes: ['api_keys', 'revoked_keys'],
-            proves: () => assertRevoked(who, itself.raw),
-          };
-        },
+        prepare: async (who) => ({
+          id: who.key.id,
+          changes: ['api_keys', 'revoked_keys'],
+          proves: () => assertRevoked(who, who.key.raw),
+        }),
       },
     ],
   },
 };
-
-function credentialStands({ world: { state } }: Caller): boolean {
-  return state !== 'key revoked' && state !== 'no credential' && state !== 'malformed credential';
-}
 
 /** Its own for a confined key, which is refused all the same; otherwise one that nobody else needs. */
 async function workspaceFor({ key, world }: Caller): Promise<string> {

@@ -125,6 +125,7 @@ const grounds = new Set<Ground>();
 process.on('exit', () => {
   for (const ground of grounds) ground.raze();
 });
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 
 export class Ground {
   readonly #runs: Run[] = [];
@@ -184,7 +185,8 @@ export class Ground {
   raze(): void {
     for (const { child } of this.#runs) child.kill('SIGKILL');
     for (const pid of this.#folders.flatMap(databaseProcesses)) endNow(pid);
-    for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true });
+    const patiently = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 };
+    for (const folder of this.#folders) rmSync(folder, patiently);
   }
 }
 
