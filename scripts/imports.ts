@@ -33,7 +33,7 @@ const mayImport: Record<string, readonly string[]> = {
   bench: ['packages', 'pg'],
 };
 
-const specifier = /(?:from|import)\s*\(?\s*'([^']+)'/g;
+const specifier = /(?<![.\w])(?:from\s+|import\s+|import\s*\(\s*)'([^']+)'/g;
 
 /** Sentences, one per import that points the wrong way. */
 export function wrongImports(root: string): string[] {

@@ -5,6 +5,7 @@ import { type Role, roles } from '@cubicle/contract/route.ts';
 import { type Operator, OperatorMistake } from '@cubicle/server/app/operator.ts';
 import { type PlanFigure, planFigures } from '@cubicle/server/db/plans.ts';
 import { withOperator } from './operator.ts';
+import { sentence } from './sentence.ts';
 import { printAnswer } from './table.ts';
 
 interface Membership {
@@ -234,7 +235,7 @@ function answering<Options extends object, Arguments extends unknown[]>(
       if (options.json) console.log(JSON.stringify(answer));
       else printAnswer(answer);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = sentence(error);
       if (options.json) console.log(JSON.stringify({ error: message }));
       else console.error(message);
       process.exitCode = 1;

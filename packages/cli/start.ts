@@ -6,6 +6,7 @@ import { firstKeyPath } from '@cubicle/server/first-key.ts';
 import { type RunningServer, startServer } from '@cubicle/server/main.ts';
 import { readSettings, type Settings } from '@cubicle/server/settings.ts';
 import { checkout } from './checkout.ts';
+import { sentence } from './sentence.ts';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -64,14 +65,4 @@ function welcome(settings: Settings, server: RunningServer): void {
     say(`The first API key is in ${keyFile}.`);
   }
   say('');
-}
-
-/** What a person can act on; the stack is for defects only. */
-function sentence(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if ('code' in error && error.code === 'EADDRINUSE') {
-    return 'The port is taken; choose another with CUBICLE_PORT (0 picks a free one).';
-  }
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  return `${error.message}${cause}`;
 }

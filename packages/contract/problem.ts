@@ -12,7 +12,7 @@ export function problemSentence(error: z.ZodError): string {
       if (issue.input === undefined && issue.path.length > 0) return `${field} is required.`;
       return `${field} must be ${article(issue.expected)}.`;
     case 'unrecognized_keys':
-      return `Unknown field ${issue.keys.map((key) => `\`${shorten(key)}\``).join(', ')}.`;
+      return `Unknown field ${listed(issue.keys)}.`;
     default:
       return `${field} ${issue.message}.`;
   }
@@ -20,6 +20,14 @@ export function problemSentence(error: z.ZodError): string {
 
 function article(noun: string): string {
   return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`;
+}
+
+const mostListed = 5;
+
+function listed(keys: readonly string[]): string {
+  const shown = keys.slice(0, mostListed).map((key) => `\`${shorten(key)}\``);
+  const more = keys.length - shown.length;
+  return more === 0 ? shown.join(', ') : `${shown.join(', ')} and ${more} more`;
 }
 
 /** A caller's own field name comes back in the sentence, but never by the megabyte. */

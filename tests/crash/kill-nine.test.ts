@@ -6,7 +6,13 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import pg from 'pg';
 import { assertRefused } from '../support/assertions.ts';
-import { databaseProcesses, Ground, postmaster, type ServiceProcess } from '../support/process.ts';
+import {
+  databaseProcesses,
+  Ground,
+  postmaster,
+  type ServiceProcess,
+  signal,
+} from '../support/process.ts';
 import { newEmail } from '../support/service.ts';
 import { unhung, until } from '../support/until.ts';
 import { type Shown, Writer } from './writer.ts';
@@ -40,7 +46,7 @@ test('Part 4 Workspaces 5, Part 5 6, Part 7: after SIGKILL all that was answered
     };
     const kill = () => {
       const pids = together ? [service.child.pid as number, server] : [service.child.pid as number];
-      for (const pid of random() < 0.5 ? pids : pids.toReversed()) process.kill(pid, 'SIGKILL');
+      for (const pid of random() < 0.5 ? pids : pids.toReversed()) signal(pid, 'SIGKILL');
     };
     await unhung(
       'the writers',
@@ -123,7 +129,7 @@ test('a service killed during its first start begins anew, and the key it kept i
     const service = ground.launch(folder);
     await until('that moment', () => moment(service) || service.stdout.includes('ready'));
     await service.kill('SIGKILL');
-    if (random() < 0.5) for (const pid of databaseProcesses(folder)) process.kill(pid, 'SIGKILL');
+    if (random() < 0.5) for (const pid of databaseProcesses(folder)) signal(pid, 'SIGKILL');
   }
   let service = await ground.start(folder);
   const kept = service.firstKey();

@@ -5,7 +5,13 @@ import { openEmbeddedPostgres } from '../../packages/server/postgres/embedded.ts
 import { assertRefused } from '../support/assertions.ts';
 import type { Answer } from '../support/client.ts';
 import { makeDatabase } from '../support/database.ts';
-import { databaseProcesses, Ground, postmaster, type ServiceProcess } from '../support/process.ts';
+import {
+  databaseProcesses,
+  Ground,
+  postmaster,
+  type ServiceProcess,
+  signal,
+} from '../support/process.ts';
 import { unhung, until } from '../support/until.ts';
 
 /** Every kind of call, all at once. */
@@ -156,10 +162,10 @@ test('SIGTERM ends the service also while its database stands still', async (t) 
 function freeze(t: TestContext, dataDir: string): () => void {
   const pids = databaseProcesses(dataDir);
   const thaw = () => {
-    for (const pid of pids.splice(0)) process.kill(pid, 'SIGCONT');
+    for (const pid of pids.splice(0)) signal(pid, 'SIGCONT');
   };
   t.after(thaw);
-  for (const pid of pids) process.kill(pid, 'SIGSTOP');
+  for (const pid of pids) signal(pid, 'SIGSTOP');
   return thaw;
 }
 

@@ -138,6 +138,8 @@ export async function makeWorld(service: TestService, state: State): Promise<Wor
         const holder = { accountId, userId: user.id, email, role };
         const key = await giveKey(service, holder, { confinedTo, manageKeys });
         callers.push(...credentials(world, holder, key));
+        // Theirs as well, but out of a confined key's sight.
+        await giveKey(service, holder, { confinedTo: null, manageKeys: false });
         await bringAbout(world, holder, key);
       }
     }

@@ -108,8 +108,8 @@ export class ServiceProcess extends Run {
   }
 
   /** The service's own process alone; its database outlives a SIGKILL. */
-  kill(signal: NodeJS.Signals): Promise<Ended> {
-    this.child.kill(signal);
+  kill(name: NodeJS.Signals): Promise<Ended> {
+    this.child.kill(name);
     return this.ended;
   }
 
@@ -125,7 +125,7 @@ const grounds = new Set<Ground>();
 process.on('exit', () => {
   for (const ground of grounds) ground.raze();
 });
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => process.exit(1));
 
 export class Ground {
   readonly #runs: Run[] = [];
@@ -173,7 +173,7 @@ export class Ground {
       await unhung('ending a service', run.ended).catch(() => run.child.kill('SIGKILL'));
     }
     const orphans = this.#folders.flatMap(databaseProcesses);
-    for (const pid of orphans) endNow(pid);
+    for (const pid of orphans) signal(pid, 'SIGKILL');
     for (const folder of this.#folders) {
       await until('the database is gone', () => databaseProcesses(folder).length === 0);
       await rm(folder, { recursive: true, force: true });
@@ -184,7 +184,7 @@ export class Ground {
 
   raze(): void {
     for (const { child } of this.#runs) child.kill('SIGKILL');
-    for (const pid of this.#folders.flatMap(databaseProcesses)) endNow(pid);
+    for (const pid of this.#folders.flatMap(databaseProcesses)) signal(pid, 'SIGKILL');
     const patiently = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 };
     for (const folder of this.#folders) rmSync(folder, patiently);
   }
@@ -224,10 +224,11 @@ function place(path: string): string {
   return `${dev}:${ino}`;
 }
 
-function endNow(pid: number): void {
+/** One that ended by itself meanwhile is left alone. */
+export function signal(pid: number, name: NodeJS.Signals): void {
   try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It ended by itself meanwhile.
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

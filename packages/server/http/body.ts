@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { Refusal } from '@cubicle/contract/errors.ts';
 import { sizeInWords } from '@cubicle/contract/limits.ts';
 import { problemSentence } from '@cubicle/contract/problem.ts';
+import { cutOff, lineOf } from './line.ts';
 
 export interface BodyTimes {
   /** Without a byte for this long the upload is given up. */
@@ -55,6 +56,7 @@ function collect(
       clearTimeout(idle);
       clearTimeout(total);
       request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+      request.off(cutOff, onClose);
       request.pause();
       settle();
     }
@@ -71,6 +73,9 @@ function collect(
       end(() => reject(new Refusal('body_incomplete')));
     }
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+    request.on(cutOff, onClose);
+    // What happened before anybody listened is not told again.
+    if (request.destroyed || (lineOf(request.socket).broken && !request.complete)) onClose();
   });
 }
 

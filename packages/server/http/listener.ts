@@ -11,7 +11,8 @@ import type { Door } from './door.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { Pages } from './pages.ts';
 import { refuse } from './refuse.ts';
-import type { Exchange } from './reply.ts';
+import { lineOf } from './line.ts';
+import { type Exchange, send } from './reply.ts';
 import { newRequestId, requestIdHeader } from './request-id.ts';
 import { readTarget } from './target.ts';
 
@@ -44,16 +45,20 @@ export class Listener {
     });
     const answer = (request: IncomingMessage, response: ServerResponse) =>
       void this.#answer(request, response, () => {});
+    // A side that has said everything it had to say is still answered.
+    Object.assign(this.#server, { httpAllowHalfOpen: true });
     this.#server.on('request', answer);
+    // An expectation we do not know is not kept, which a server is free to do.
+    this.#server.on('checkExpectation', answer);
     this.#server.on('checkContinue', (request, response) => {
       void this.#answer(request, response, () => response.writeContinue());
     });
     this.#server.on('clientError', answerUnreadable);
     // A tunnel is nothing we offer; without a listener the connection would just vanish.
     this.#server.on('connect', (_request, socket) => {
-      // From here on the socket is ours alone: unheard, its reset would end the process.
-      socket.on('error', () => socket.destroy());
-      endWith(socket as Socket, 'request_malformed');
+      // Node has let go of the socket: an error that nobody listens for would end the whole process.
+      socket.on('error', () => {});
+      endInTurn(socket as Socket, 'request_malformed');
     });
   }
 
@@ -88,19 +93,33 @@ export class Listener {
     response: ServerResponse,
     proceed: () => void,
   ): Promise<void> {
-    const { segments, redirect } = readTarget(request.url ?? '');
-    if (redirect !== undefined) {
-      response.writeHead(308, { Location: redirect, 'Content-Length': 0 }).end();
-      return;
-    }
-    const startedAt = performance.now();
-    const exchange: Exchange = { request, response, requestId: newRequestId(), meter: undefined };
-    if (this.#draining) response.shouldKeepAlive = false;
+    const line = lineOf(request.socket);
+    const turn = line.join(request, response);
     this.#underWay.add(response);
     response.once('close', () => {
       this.#underWay.delete(response);
       if (this.#draining) this.#server.closeIdleConnections();
     });
+    if (turn !== undefined) await turn;
+    // What follows an answer that ends the connection is not obeyed, for nobody would hear of it.
+    if (line.ending || request.socket.destroyed) return;
+    const { segments, redirect } = readTarget(request.url ?? '');
+    const startedAt = performance.now();
+    const exchange: Exchange = {
+      request,
+      response,
+      line,
+      requestId: newRequestId(),
+      meter: undefined,
+    };
+    // Node drops what was sent behind a request to upgrade, so nobody may wait for answers to it.
+    if (this.#draining || request.headers.upgrade !== undefined) {
+      response.shouldKeepAlive = false;
+    }
+    if (redirect !== undefined) {
+      send(exchange, 308, undefined, { Location: redirect, 'Content-Length': 0 });
+      return;
+    }
     const { pages, metrics, log } = this.#parts;
     let name = 'refused';
     let allow: string | undefined;
@@ -133,9 +152,18 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
     socket.destroy();
     return;
   }
-  if (error.code === 'HPE_HEADER_OVERFLOW') endWith(socket, 'headers_too_large');
-  else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') endWith(socket, 'request_timeout');
-  else endWith(socket, 'request_malformed');
+  // The answer under way ends the connection, as its caller asked for.
+  if (error.code === 'HPE_CLOSED_CONNECTION') return;
+  if (error.code === 'HPE_HEADER_OVERFLOW') endInTurn(socket, 'headers_too_large');
+  else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') endInTurn(socket, 'request_timeout');
+  else endInTurn(socket, 'request_malformed');
+}
+
+type Unreadable = Parameters<typeof endWith>[1];
+
+/** After the answers that are still owed, so that none is taken for another's. */
+function endInTurn(socket: Socket, error: Unreadable): void {
+  lineOf(socket).breakOff(() => endWith(socket, error));
 }
 
 function endWith(

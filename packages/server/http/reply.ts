@@ -2,12 +2,14 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Meter } from '../app/budget.ts';
+import { cutOff, type Line } from './line.ts';
 import { requestIdHeader } from './request-id.ts';
 
 /** What is known of a request while it is answered. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  readonly line: Line;
   readonly requestId: string;
   /** Set once the budget was charged; its absence keeps the RateLimit headers away (Part 8). */
   meter: Meter | undefined;
@@ -37,7 +39,7 @@ export function sendJson(
 }
 
 export function send(
-  { request, response }: Exchange,
+  { request, response, line }: Exchange,
   status: number,
   body: string | Buffer | undefined,
   headers: Headers,
@@ -45,15 +47,21 @@ export function send(
   if (response.headersSent || response.destroyed) return;
   if (body !== undefined) headers['Content-Length'] = Buffer.byteLength(body);
   const withBody = body !== undefined && request.method !== 'HEAD';
-  if (request.complete || !expectsBody(request)) {
+  if (request.complete || (!line.broken && !expectsBody(request))) {
     response.writeHead(status, headers);
+    line.ending ||= !response.shouldKeepAlive;
     if (withBody) response.end(body);
     else response.end();
     return;
   }
   // The upload is not read any further, so the connection cannot serve another request.
   headers['Connection'] = 'close';
+  line.ending = true;
   response.writeHead(status, headers);
+  if (line.broken) {
+    response.end(withBody ? body : undefined);
+    return;
+  }
   if (withBody) response.write(body);
   linger(request, () => response.end());
 }
@@ -74,7 +82,7 @@ function expectsBody({ headers }: IncomingMessage): boolean {
 
 /**
  * Closing a socket with unread bytes resets it, and the reset overtakes the answer. So a little more is
- * read and dropped, and whoever sends on is held back, for a bounded time before the connection ends.
+ * read and dropped, for a bounded time, before the connection ends.
  */
 function linger(request: IncomingMessage, done: () => void): void {
   let left = lingerBytes;
@@ -82,12 +90,15 @@ function linger(request: IncomingMessage, done: () => void): void {
   function finish(): void {
     clearTimeout(timer);
     request.off('data', onData).off('end', finish).off('close', finish).off('error', finish);
+    request.off(cutOff, finish);
     done();
   }
   function onData(chunk: Buffer): void {
     left -= chunk.length;
+    // Reading on would only invite more. The sender has until the time is up to read the answer.
     if (left < 0) request.pause();
   }
   request.on('data', onData).on('end', finish).on('close', finish).on('error', finish);
+  request.on(cutOff, finish);
   request.resume();
 }

@@ -18,10 +18,13 @@ export function readTarget(url: string): Target {
   const path = mark === -1 ? target : target.slice(0, mark);
   const query = mark === -1 ? '' : target.slice(mark + 1);
   if (path === '/') return { segments: [], redirect: undefined, query };
-  // A redirect to `//host` would leave this site, so such a path is simply unknown.
-  if (path.startsWith('//')) return nothing;
+  // A redirect to `//host` would leave this site, and browsers read `\\` as `/`: such a path is simply unknown.
+  if (path.startsWith('//') || path.includes('\\')) return nothing;
   if (path.endsWith('/')) {
-    const bare = path.replace(/\/+$/, '');
+    // Not by a regular expression: it would look at a run of slashes once from each of them.
+    let end = path.length;
+    while (path[end - 1] === '/') end -= 1;
+    const bare = path.slice(0, end);
     return { segments: undefined, redirect: mark === -1 ? bare : `${bare}?${query}`, query };
   }
   return { segments: safeSegments(path), redirect: undefined, query };

@@ -48,7 +48,9 @@ export async function acquire(site: Site, seat: Seat, terms: Terms): Promise<Ses
       if (Date.now() >= takenUntil) {
         seat.started = undefined;
         throw new Error(
-          `Another Cubicle service is using the data folder ${site.dataDir}; give this one its own CUBICLE_DATA, or one DATABASE_URL for both.`,
+          terms.role === 'service'
+            ? `Another Cubicle service is using the data folder ${site.dataDir}; give this one its own CUBICLE_DATA, or one DATABASE_URL for both.`
+            : `Another command is using the data folder ${site.dataDir}; try again when it has ended.`,
         );
       }
     } else {

@@ -4,7 +4,8 @@ import { connectionTo } from './connect.ts';
 import { Ownership } from './ownership.ts';
 import { placeSocketFolder } from './socket-folder.ts';
 
-const defaultWaitMs = 10_000;
+/** A service in the way stays there; a command in the way of a command ends soon. */
+const waitMs = { service: 10_000, command: 60_000 };
 
 export interface EmbeddedPostgres {
   /** For `pg`: the host is the folder of the unix socket. */
@@ -24,7 +25,7 @@ export interface EmbeddedPostgresOptions {
   say: (line: string) => void;
   /** The server ended while it should run and could not be restarted. */
   onCrash?: (error: Error) => void;
-  /** How long a service waits for another owner. */
+  /** How long to wait for another owner that is in the way. */
   waitMs?: number;
 }
 
@@ -41,7 +42,7 @@ export async function openEmbeddedPostgres(
       role,
       say,
       onCrash: options.onCrash ?? (() => {}),
-      waitMs: options.waitMs ?? defaultWaitMs,
+      waitMs: options.waitMs ?? waitMs[role],
     },
   );
   await ownership.begin();
