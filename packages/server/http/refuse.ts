@@ -6,7 +6,8 @@ import { type Exchange, type Headers, sendJson } from './reply.ts';
 
 export function refuse(exchange: Exchange, thrown: unknown, log: Log, headers: Headers = {}): void {
   const refusal = thrown instanceof Refusal ? thrown : new Refusal('unexpected');
-  if (refusal.status >= 500) {
+  // Being asked before the time is no fault to look into.
+  if (refusal.status >= 500 && refusal.error !== 'not_ready') {
     log.error({ request_id: exchange.requestId, err: refusal.cause ?? thrown }, refusal.message);
   }
   // An unexpected 500 tells nothing of the budget (Part 8).
