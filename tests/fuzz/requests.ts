@@ -169,9 +169,13 @@ export function isHarmless(aim: Aim): boolean {
   return aim.kind === 'nothing' || aim.kind === 'list workspaces';
 }
 
-/** Whether the answer may end the connection: asked for, an old version, or a body left unread. */
+/**
+ * Whether the answer may end the connection: asked for, an old version, or a body not read to its end. What
+ * is written to a connection after that can fail, and a failed write takes unread answers with it.
+ */
 function mayClose({ head, bytes }: Hostile): boolean {
-  return bytes.length > head.length + 1_000 || /HTTP\/1\.0|: close|^(expect|upgrade):/im.test(head);
+  const hasBody = bytes.length > head.length + 2 * crlf.length;
+  return hasBody || /HTTP\/1\.0|: close|^(expect|upgrade):/im.test(head);
 }
 
 const crlf = Buffer.from('\r\n');
