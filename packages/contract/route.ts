@@ -20,7 +20,14 @@ export interface Route {
   readonly cost: number;
   /** Present where a body is read. */
   readonly body?: { readonly schema: z.ZodType; readonly cap: number };
-  readonly answer: { readonly status: number; readonly schema: z.ZodType };
+  /** Present where the raw body is streamed on; its cap in bytes. */
+  readonly upload?: { readonly cap: number };
+  /** Checked over the query's names and values; a name given twice is an array. Absent: ignored. */
+  readonly query?: z.ZodType;
+  /** True where `Idempotency-Key` is honoured (Part 1 rule 7). */
+  readonly idempotent?: true;
+  /** `bytes`: the handler streams the answer; `schema` then describes nothing. */
+  readonly answer: { readonly status: number; readonly schema: z.ZodType; readonly bytes?: true };
   /** What its own rules raise, besides what the door raises on every route. */
   readonly errors: readonly ErrorName[];
   /** True where a suspended account may still call it (Part 4 Account). */

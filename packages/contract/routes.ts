@@ -2,10 +2,24 @@
 
 import { accountRoutes } from './resources/account.ts';
 import { apiKeyRoutes } from './resources/api-keys.ts';
+import { computerRoutes } from './resources/computers.ts';
+import { execRoutes } from './resources/exec.ts';
+import { fileRoutes } from './resources/files.ts';
+import { operationRoutes } from './resources/operations.ts';
+import { sizeRoutes } from './resources/sizes.ts';
 import { workspaceRoutes } from './resources/workspaces.ts';
 
 export const basePath = '/api/v1';
 
-export const routes = { ...accountRoutes, ...workspaceRoutes, ...apiKeyRoutes };
+export const routes = {
+  ...accountRoutes,
+  ...workspaceRoutes,
+  ...apiKeyRoutes,
+  ...sizeRoutes,
+  ...computerRoutes,
+  ...execRoutes,
+  ...fileRoutes,
+  ...operationRoutes,
+};
 
 export type RouteName = keyof typeof routes;

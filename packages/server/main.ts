@@ -8,16 +8,29 @@ import { ApiKeys } from './app/api-keys.ts';
 import { RecentAuthorities } from './app/authority-memory.ts';
 import { Gatekeeper } from './app/authority.ts';
 import { Budget } from './app/budget.ts';
-import { type Inventory, noFleet } from './app/inventory.ts';
+import { Catalog } from './app/catalog.ts';
+import { ComputerChanges } from './app/computer-changes.ts';
+import { Computers } from './app/computers.ts';
+import { Credentials } from './app/credentials.ts';
+import { GuestCalls } from './app/guest-calls.ts';
+import { type Inventory, recordedInventory } from './app/inventory.ts';
+import { Lifecycle, renewMs } from './app/lifecycle.ts';
+import { Operations } from './app/operations.ts';
+import { Reconciler } from './app/reconcile.ts';
 import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
 import { Workspaces } from './app/workspaces.ts';
 import { trimRevocationEvidence } from './db/api-keys.ts';
 import { keyLookup } from './db/authority.ts';
+import { trimVoidComputers } from './db/computers.ts';
 import { budgetLeaser, forgetFullBudgets, giveBackBudget } from './db/budgets.ts';
 import { Database } from './db/database.ts';
+import type { HostRow } from './db/hosts.ts';
+import { trimKeys } from './db/idempotency.ts';
 import { migrate } from './db/migrate.ts';
 import { listenForNews } from './db/news.ts';
+import { trimOperations } from './db/operations.ts';
+import { serviceKey } from './db/service-keys.ts';
 import { keepFirstKey, refreshFirstKey } from './first-key.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { type BodyTimes, bodyTimes } from './http/body.ts';
@@ -25,12 +38,19 @@ import { Door } from './http/door.ts';
 import { Listener } from './http/listener.ts';
 import { HttpMetrics } from './http/metrics.ts';
 import { Pages } from './http/pages.ts';
+import { Fleet } from './hosts/fleet.ts';
+import { localToken } from './hosts/token.ts';
 import { makeLog } from './log.ts';
 import { referencePage } from './pages/reference.ts';
 import { openDatabase } from './store.ts';
 import { accountHandlers } from './routes/account.ts';
 import { apiKeyHandlers } from './routes/api-keys.ts';
+import { computerHandlers } from './routes/computers.ts';
+import { execHandlers } from './routes/exec.ts';
+import { fileHandlers } from './routes/files.ts';
 import { joinHandlers } from './routes/handler.ts';
+import { operationHandlers } from './routes/operations.ts';
+import { sizeHandlers } from './routes/sizes.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
 import { baseUrl, type Settings } from './settings.ts';
 
@@ -40,6 +60,8 @@ export interface RunningServer {
   readonly firstAccount: MadeAccount | undefined;
   /** Whether the data folder holds the first key, of this start or an earlier one. */
   readonly firstKeyKept: boolean;
+  /** Makes a host known, with what it has for computers. */
+  registerHost(host: HostRow): Promise<void>;
   /** Drains, settles and lets go of everything. */
   stop(): Promise<void>;
 }
@@ -58,7 +80,7 @@ export async function startServer(
   settings: Settings,
   options: ServerOptions = {},
 ): Promise<RunningServer> {
-  const { say = () => {}, inventory = noFleet, drainMs = 25_000 } = options;
+  const { say = () => {}, drainMs = 25_000 } = options;
   const log = makeLog(settings.log);
   /** Undone in reverse order, at stop or when starting fails half way. */
   const undo: (() => Promise<void>)[] = [];
@@ -134,17 +156,48 @@ export async function startServer(
       trimRevocationEvidence(database, limits.revocationEvidence, limits.revocationEvidenceDays),
     );
 
+    const inventory = options.inventory ?? recordedInventory(database);
+    const fleet = new Fleet(database, localToken);
+    const lifecycle = new Lifecycle(database, fleet);
+    const origin = new URL(url).origin;
+    const credentials = new Credentials(await serviceKey(database, 'credentials'), origin);
+    const computers = new Computers(database, fleet, credentials);
+    const changes = new ComputerChanges(lifecycle, computers, fleet);
+    const guest = new GuestCalls(computers, changes, fleet);
+    const reconciler = new Reconciler(database, fleet);
+    housekeeping.every(renewMs, 'holding operations', () => lifecycle.renew());
+    housekeeping.every(1_000, 'taking up operations', () => lifecycle.takeUp());
+    housekeeping.every(2_000, 'reconciling', () => reconciler.run());
+    housekeeping.every(60_000, 'trimming operations', () => trimOperations(database));
+    housekeeping.every(60_000, 'forgetting computers that never were', () =>
+      trimVoidComputers(database),
+    );
+    housekeeping.every(60_000, 'trimming idempotency keys', () => trimKeys(database));
+
     const entries = joinHandlers(routes, {
       ...accountHandlers(new Account(database, inventory)),
       ...workspaceHandlers(new Workspaces(database, gatekeeper, inventory)),
       ...apiKeyHandlers(new ApiKeys(database, gatekeeper, uses)),
+      ...sizeHandlers(new Catalog(database)),
+      ...computerHandlers(computers, changes),
+      ...execHandlers(guest),
+      ...fileHandlers(guest),
+      ...operationHandlers(new Operations(database, lifecycle)),
     });
     undo.push(() => listener.drain(drainMs));
     listener.open(
-      new Door({ entries, gatekeeper, budget, uses, bodyTimes: options.bodyTimes ?? bodyTimes }),
+      new Door({
+        entries,
+        database,
+        gatekeeper,
+        budget,
+        uses,
+        bodyTimes: options.bodyTimes ?? bodyTimes,
+      }),
     );
     log.info({ base_url: url }, 'serving');
-    return { baseUrl: url, firstAccount, firstKeyKept, stop };
+    const registerHost = (host: HostRow) => fleet.register(host);
+    return { baseUrl: url, firstAccount, firstKeyKept, registerHost, stop };
   } catch (error) {
     await stop();
     throw error;

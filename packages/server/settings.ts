@@ -1,6 +1,7 @@
 // The settings: environment variables, checked at start with one sentence per mistake.
 
-import { resolve } from 'node:path';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { basePath } from '@cubicle/contract/routes.ts';
 import { type LogLevel, logLevels } from './log.ts';
 
@@ -14,7 +15,19 @@ export interface Settings {
   /** An external PostgreSQL; undefined: the embedded one. */
   readonly databaseUrl: string | undefined;
   readonly log: LogLevel;
+  /** What runs computers on this machine; `none` is the control plane alone. */
+  readonly engine: EngineKind;
+  /** How many computers wait booted for a create; 0 for none. */
+  readonly pool: number;
+  /** Where images are kept for every checkout and data folder of this user. */
+  readonly cacheDir: string;
 }
+
+const engines = ['incus', 'simulated', 'none'] as const;
+export type EngineKind = (typeof engines)[number];
+
+/** Each is a booted desktop that does nothing. */
+const mostWaiting = 20;
 
 class SettingsMistake extends Error {}
 
@@ -52,6 +65,16 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
     (logLevels as readonly string[]).includes(log),
     `CUBICLE_LOG must be one of ${logLevels.join(', ')}, not "${log}".`,
   );
+  const engine = read('CUBICLE_ENGINE') ?? 'incus';
+  check(
+    (engines as readonly string[]).includes(engine),
+    `CUBICLE_ENGINE must be incus or none, not "${engine}".`,
+  );
+  const pool = read('CUBICLE_POOL') ?? '2';
+  check(
+    /^\d{1,2}$/.test(pool) && Number(pool) <= mostWaiting,
+    `CUBICLE_POOL must be a number of computers from 0 to ${mostWaiting}, not "${pool}".`,
+  );
   if (mistakes.length > 0) throw new SettingsMistake(mistakes.join('\n'));
 
   return {
@@ -61,6 +84,9 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
     publicUrl: publicUrl?.replace(/\/$/, ''),
     databaseUrl,
     log: log as LogLevel,
+    engine: engine as EngineKind,
+    pool: Number(pool),
+    cacheDir: resolve(read('CUBICLE_CACHE') ?? join(homedir(), '.cache', 'cubicle')),
   };
 }
 

@@ -88,6 +88,7 @@ suite('quota arithmetic', () => {
     max_vcpu: 4,
     max_ram_mb: 4_096,
     max_disk_gb: 50,
+    never_idle: 0,
   };
   const on = { vcpu: 2, ramMb: 2_048, diskGb: 20, active: true };
   const off = { ...on, active: false };

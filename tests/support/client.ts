@@ -43,6 +43,7 @@ export class Client {
   head = (path: string, sending?: Sending) => this.send('HEAD', path, sending);
   options = (path: string, sending?: Sending) => this.send('OPTIONS', path, sending);
   post = (path: string, json?: unknown) => this.send('POST', path, { json });
+  put = (path: string, json?: unknown) => this.send('PUT', path, { json });
   patch = (path: string, json?: unknown) => this.send('PATCH', path, { json });
   delete = (path: string) => this.send('DELETE', path);
 

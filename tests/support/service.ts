@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type RunningHost, startHost } from '../../packages/host/main.ts';
 import { type MadeAccount, Operator } from '../../packages/server/app/operator.ts';
 import { Database } from '../../packages/server/db/database.ts';
 import { type ServerOptions, startServer } from '../../packages/server/main.ts';
@@ -28,7 +29,12 @@ export interface TestService {
   ): Promise<{ email: string; userId: string; keyId: string; raw: string; as: Client }>;
   /** Another server process's worth of service on the same database. */
   beside(): Promise<{ as(key?: string): Client; stop(): Promise<void> }>;
+  readonly host: RunningHost | undefined;
   stop(): Promise<void>;
+}
+
+function runHost(folder: string): Promise<RunningHost> {
+  return startHost({ dataDir: folder, cacheDir: folder, engine: 'simulated', pool: 0 }, () => {});
 }
 
 let people = 0;
@@ -38,19 +44,35 @@ export function newEmail(): string {
   return `person-${process.pid}-${people}@example.com`;
 }
 
-export async function startService(options: ServerOptions = {}): Promise<TestService> {
+export interface TestOptions extends ServerOptions {
+  /** With a host on the simulated engine. */
+  readonly simulated?: true;
+}
+
+export async function startService({
+  simulated,
+  ...options
+}: TestOptions = {}): Promise<TestService> {
   const kept = await makeDatabase();
   const folders: string[] = [];
   const launch = async () => {
     const folder = await mkdtemp(join(tmpdir(), 'cubicle-service-'));
     folders.push(folder);
     const settings = readSettings(
-      { CUBICLE_PORT: '0', CUBICLE_DATA: folder, DATABASE_URL: kept.url, CUBICLE_LOG: 'silent' },
+      {
+        CUBICLE_PORT: '0',
+        CUBICLE_DATA: folder,
+        DATABASE_URL: kept.url,
+        CUBICLE_LOG: 'silent',
+        CUBICLE_ENGINE: simulated ? 'simulated' : 'none',
+      },
       folder,
     );
     return startServer(settings, { drainMs: 5_000, ...options });
   };
   const server = await launch();
+  const host = simulated && (await runHost(folders[0] as string));
+  if (host) await server.registerHost(host.row);
   const database = new Database({ connectionString: kept.url }, 4);
   const operator = new Operator(database);
   const clientOf = (baseUrl: string) => (key?: string) => new Client(baseUrl, key);
@@ -78,8 +100,10 @@ export async function startService(options: ServerOptions = {}): Promise<TestSer
       const other = await launch();
       return { as: clientOf(other.baseUrl), stop: () => other.stop() };
     },
+    host,
     async stop() {
       await server.stop();
+      await host?.stop();
       await database.close();
       await kept.drop();
       for (const folder of folders) await rm(folder, { recursive: true, force: true });

@@ -1,5 +1,8 @@
 // What an account has on the fleet, as the rules about quota and emptiness ask for it.
 
+import { countInWorkspace, shapesOfAccount } from '../db/computers.ts';
+import type { Database } from '../db/database.ts';
+
 /** One computer as quota counts it. */
 export interface ComputerFootprint {
   readonly vcpu: number;
@@ -22,8 +25,21 @@ export interface Inventory {
   computersIn(accountId: string, workspaceId: string): Promise<number | undefined>;
 }
 
-/** A service without hosts: complete, and empty. */
-export const noFleet: Inventory = {
-  observe: async () => ({ computers: [], snapshotBytes: 0 }),
-  computersIn: async () => 0,
-};
+/** The records are complete whatever hosts answer: quota counts what was asked for and admitted. */
+export function recordedInventory(database: Database): Inventory {
+  return {
+    observe: async (accountId) => {
+      const rows = await shapesOfAccount(database, accountId);
+      return {
+        computers: rows.map(({ cpu, ram_mb, disk_gb, active }) => ({
+          vcpu: cpu,
+          ramMb: ram_mb,
+          diskGb: disk_gb,
+          active,
+        })),
+        snapshotBytes: 0,
+      };
+    },
+    computersIn: (accountId, workspaceId) => countInWorkspace(database, accountId, workspaceId),
+  };
+}

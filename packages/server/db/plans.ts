@@ -13,6 +13,7 @@ export const planFigures = [
   'max_vcpu',
   'max_ram_mb',
   'max_disk_gb',
+  'never_idle',
 ] as const;
 export type PlanFigure = (typeof planFigures)[number];
 

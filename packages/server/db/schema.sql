@@ -40,6 +40,67 @@ CREATE INDEX api_keys_confined ON api_keys USING btree (account_id, workspace_id
 CREATE INDEX api_keys_newest_first ON api_keys USING btree (account_id, user_id, seq DESC);
 CREATE TRIGGER announce AFTER DELETE OR UPDATE ON api_keys FOR EACH ROW EXECUTE FUNCTION announce_authority('key', 'id');
 
+CREATE TABLE computers (
+  id text NOT NULL,
+  seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  account_id text NOT NULL,
+  workspace_id text,
+  host_id text NOT NULL,
+  name text NOT NULL,
+  template text NOT NULL,
+  os text NOT NULL DEFAULT 'linux'::text,
+  desktop text,
+  cpu integer NOT NULL,
+  ram_mb integer NOT NULL,
+  disk_gb integer NOT NULL,
+  resolution text NOT NULL,
+  idle_suspend_min integer,
+  state text NOT NULL DEFAULT 'live'::text,
+  unheard boolean NOT NULL DEFAULT false,
+  active boolean NOT NULL DEFAULT false,
+  started_at timestamp with time zone,
+  build_source text,
+  build_failed text,
+  rotation integer NOT NULL DEFAULT 0,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  deleted_at timestamp with time zone,
+  lost_at timestamp with time zone,
+  CONSTRAINT computers_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT computers_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id),
+  CONSTRAINT computers_pkey PRIMARY KEY (id),
+  CONSTRAINT computers_state_check CHECK ((state = ANY (ARRAY['live'::text, 'deleting'::text, 'deleted'::text, 'lost'::text, 'void'::text])))
+);
+CREATE INDEX computers_ended ON computers USING btree (account_id, state, seq) WHERE (state = ANY (ARRAY['deleted'::text, 'lost'::text]));
+CREATE INDEX computers_of_account ON computers USING btree (account_id, seq) WHERE (state = ANY (ARRAY['live'::text, 'deleting'::text]));
+CREATE INDEX computers_on_host ON computers USING btree (host_id) WHERE (state = ANY (ARRAY['live'::text, 'deleting'::text]));
+CREATE INDEX computers_void ON computers USING btree (created_at) WHERE (state = 'void'::text);
+
+CREATE TABLE hosts (
+  id text NOT NULL,
+  address text NOT NULL,
+  cpu integer NOT NULL,
+  ram_mb integer NOT NULL,
+  disk_gb integer NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT hosts_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE idempotency_keys (
+  account_id text NOT NULL,
+  scope text NOT NULL,
+  key text NOT NULL,
+  request_digest text NOT NULL,
+  operation_id text,
+  answer_status integer,
+  answer json,
+  outcome_unknown boolean NOT NULL DEFAULT false,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT idempotency_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT idempotency_keys_pkey PRIMARY KEY (account_id, scope, key)
+);
+CREATE INDEX idempotency_keys_age ON idempotency_keys USING btree (created_at);
+CREATE INDEX idempotency_keys_operation ON idempotency_keys USING btree (operation_id);
+
 CREATE TABLE members (
   account_id text NOT NULL,
   user_id text NOT NULL,
@@ -52,6 +113,31 @@ CREATE TABLE members (
   CONSTRAINT members_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id)
 );
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON members FOR EACH ROW EXECUTE FUNCTION announce_authority('user', 'user_id');
+
+CREATE TABLE operations (
+  id text NOT NULL,
+  seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  account_id text NOT NULL,
+  computer_id text NOT NULL,
+  kind text NOT NULL,
+  state text NOT NULL,
+  error_code text,
+  error_message text,
+  idempotency_key text,
+  command jsonb NOT NULL,
+  held_until timestamp with time zone NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  updated_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  finished_at timestamp with time zone,
+  CONSTRAINT operations_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT operations_pkey PRIMARY KEY (id),
+  CONSTRAINT operations_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'succeeded'::text, 'failed'::text])))
+);
+CREATE INDEX operations_age ON operations USING btree (created_at);
+CREATE INDEX operations_newest_first ON operations USING btree (account_id, seq DESC);
+CREATE INDEX operations_of_computer ON operations USING btree (computer_id, seq DESC);
+CREATE UNIQUE INDEX operations_one_at_a_time ON operations USING btree (computer_id) WHERE (state = ANY (ARRAY['pending'::text, 'running'::text]));
+CREATE INDEX operations_unfinished ON operations USING btree (held_until) WHERE (state = ANY (ARRAY['pending'::text, 'running'::text]));
 
 CREATE TABLE plans (
   id text NOT NULL,
@@ -66,11 +152,13 @@ CREATE TABLE plans (
   max_vcpu integer NOT NULL,
   max_ram_mb integer NOT NULL,
   max_disk_gb integer NOT NULL,
+  never_idle integer NOT NULL DEFAULT 0,
   CONSTRAINT plans_disk_pool_gb_check CHECK ((disk_pool_gb >= 0)),
   CONSTRAINT plans_max_computers_check CHECK ((max_computers >= 0)),
   CONSTRAINT plans_max_disk_gb_check CHECK ((max_disk_gb >= 0)),
   CONSTRAINT plans_max_ram_mb_check CHECK ((max_ram_mb >= 0)),
   CONSTRAINT plans_max_vcpu_check CHECK ((max_vcpu >= 0)),
+  CONSTRAINT plans_never_idle_check CHECK ((never_idle >= 0)),
   CONSTRAINT plans_pkey PRIMARY KEY (id),
   CONSTRAINT plans_ram_pool_mb_check CHECK ((ram_pool_mb >= 0)),
   CONSTRAINT plans_rate_units_check CHECK ((rate_units > 0)),
@@ -99,6 +187,12 @@ CREATE TABLE schema_migrations (
   name text NOT NULL,
   applied_at timestamp with time zone NOT NULL DEFAULT now(),
   CONSTRAINT schema_migrations_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE service_keys (
+  name text NOT NULL,
+  secret bytea NOT NULL,
+  CONSTRAINT service_keys_pkey PRIMARY KEY (name)
 );
 
 CREATE TABLE users (

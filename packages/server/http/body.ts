@@ -22,9 +22,8 @@ export async function readJsonBody(
   times: BodyTimes,
   proceed: () => void,
 ): Promise<unknown> {
-  const tooLarge = () => new Refusal('body_too_large', { limit: sizeInWords(body.cap) });
-  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
-  if (length !== undefined && Number(length) > body.cap) throw tooLarge();
+  const tooLarge = capped(request, body.cap);
+  const { 'content-encoding': encoding } = request.headers;
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new Refusal('body_encoding');
   }
@@ -32,6 +31,39 @@ export async function readJsonBody(
   proceed();
   const bytes = await collect(request, body.cap, times, tooLarge);
   return parse(bytes, body.schema);
+}
+
+/** Refuses a body that announces more than its cap; answers the refusal for one that does not. */
+function capped(request: IncomingMessage, cap: number): () => Refusal {
+  const tooLarge = () => new Refusal('body_too_large', { limit: sizeInWords(cap) });
+  const length = request.headers['content-length'];
+  if (length !== undefined && Number(length) > cap) throw tooLarge();
+  return tooLarge;
+}
+
+/** The raw body as it comes: throws past its cap, when it stalls, and when it is cut off. */
+export async function* readUpload(
+  request: IncomingMessage,
+  cap: number,
+  times: BodyTimes,
+  proceed: () => void,
+): AsyncGenerator<Buffer> {
+  const tooLarge = capped(request, cap);
+  proceed();
+  let size = 0;
+  request.setTimeout(times.idleMs, () => request.destroy(new Refusal('request_timeout')));
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > cap) throw tooLarge();
+      yield chunk;
+    }
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    throw new Refusal('body_incomplete');
+  } finally {
+    request.setTimeout(0);
+  }
 }
 
 function isUtf8(contentType: string | undefined): boolean {

@@ -1,19 +1,24 @@
 // The door: every request to the API passes these steps in this order (Parts 1, 5, 7 and 8).
 
+import type { IncomingMessage } from 'node:http';
 import { Refusal } from '@cubicle/contract/errors.ts';
 import { costs } from '@cubicle/contract/limits.ts';
 import { atLeast, type Route } from '@cubicle/contract/route.ts';
 import type { Authority, Gatekeeper } from '../app/authority.ts';
 import type { Budget } from '../app/budget.ts';
+import { checkKey, isKnownKey, type Keyed, replayOf, requestDigest } from '../app/idempotency.ts';
 import type { KeyUses } from '../app/key-uses.ts';
-import { type BodyTimes, readJsonBody } from './body.ts';
+import type { Database } from '../db/database.ts';
+import { type BodyTimes, readJsonBody, readUpload } from './body.ts';
+import { readQuery } from './query.ts';
 import type { Entry } from '../routes/handler.ts';
-import { type Exchange, send, sendJson } from './reply.ts';
+import { type Exchange, send, sendAnswer, sendJson } from './reply.ts';
 import { requestIdHeader } from './request-id.ts';
 import { type Match, Router } from './router.ts';
 
 export interface DoorParts {
   readonly entries: readonly Entry[];
+  readonly database: Database;
   readonly gatekeeper: Gatekeeper;
   readonly budget: Budget;
   readonly uses: KeyUses;
@@ -44,14 +49,17 @@ export class Door {
     const method = request.method ?? '';
     if (method === 'OPTIONS') return answerOptions(exchange, match);
 
-    const { gatekeeper, budget, uses, bodyTimes } = this.#parts;
+    const { database, gatekeeper, budget, uses, bodyTimes } = this.#parts;
     // The credential, and whether its holder still stands (401 and 403, both free).
     const authority = await gatekeeper.admit(request.headers.authorization);
     uses.note(authority.keyId);
 
     const verdict = judge(match, method, authority);
     const refused = verdict instanceof Refusal;
-    const cost = refused ? costs.refusedAtTheDoor : verdict.entry.route.cost;
+    const key = refused ? undefined : idempotencyKey(request, verdict.entry);
+    // An answer that is stored already, or still being made, is as cheap as a refusal.
+    const known = key !== undefined && (await isKnownKey(database, authority, key));
+    const cost = refused || known ? costs.refusedAtTheDoor : verdict.entry.route.cost;
     exchange.meter = await budget.charge(authority, cost);
     if (!exchange.meter.admitted) {
       const { bucket, retryAfterS } = exchange.meter;
@@ -61,11 +69,48 @@ export class Door {
 
     const { name, route, handle } = verdict.entry;
     requireStanding(authority, route);
+    const query = route.query && readQuery(exchange.query, route.query);
     const body = route.body && (await readJsonBody(request, route.body, bodyTimes, proceed));
-    const answer = await handle({ authority, parameters: verdict.parameters, body });
-    sendJson(exchange, route.answer.status, answer);
+    const upload = route.upload && readUpload(request, route.upload.cap, bodyTimes, proceed);
+    const keyed = key === undefined ? undefined : keyedCall(key, [method, request.url, body]);
+    const replay = keyed && (await replayOf(database, authority, keyed));
+    if (replay !== undefined) {
+      sendJson(exchange, replay.status, replay.body, { 'Idempotent-Replayed': 'true' });
+      return name;
+    }
+    const { range } = request.headers;
+    const answer = await handle({
+      authority,
+      parameters: verdict.parameters,
+      query,
+      body,
+      keyed,
+      range: method === 'HEAD' ? undefined : range,
+      upload,
+      signal: goneSignal(exchange),
+    });
+    await sendAnswer(exchange, route.answer.status, answer);
     return name;
   }
+}
+
+function idempotencyKey(request: IncomingMessage, { route }: Entry): string | undefined {
+  const key = route.idempotent && request.headers['idempotency-key'];
+  return typeof key === 'string' ? key : undefined;
+}
+
+function keyedCall(key: string, request: readonly unknown[]): Keyed {
+  checkKey(key);
+  return { key, digest: requestDigest(request) };
+}
+
+/** Aborted when the caller hangs up before the answer is out. */
+function goneSignal({ response }: Exchange): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort();
+  });
+  return gone.signal;
 }
 
 /** Part 1 rule 4: public, unmetered, no credential read. */

@@ -103,13 +103,14 @@ export class Listener {
     if (turn !== undefined) await turn;
     // What follows an answer that ends the connection is not obeyed, for nobody would hear of it.
     if (line.ending || request.socket.destroyed) return;
-    const { segments, redirect } = readTarget(request.url ?? '');
+    const { segments, redirect, query } = readTarget(request.url ?? '');
     const startedAt = performance.now();
     const exchange: Exchange = {
       request,
       response,
       line,
       requestId: newRequestId(),
+      query,
       meter: undefined,
     };
     // Node drops what was sent behind a request to upgrade, so nobody may wait for answers to it.

@@ -16,7 +16,7 @@ export function refuse(exchange: Exchange, thrown: unknown, log: Log, headers: H
     exchange,
     refusal.status,
     { ...refusal.body(), request_id: exchange.requestId },
-    { ...challenge(refusal), ...headers },
+    { ...challenge(refusal), ...refusal.headers, ...headers },
   );
 }
 

@@ -1,8 +1,10 @@
 // Writes an answer: exact headers, a body or none, and a connection left in a known state.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import type { Meter } from '../app/budget.ts';
 import { cutOff, type Line } from './line.ts';
+import { Reply } from '../routes/reply.ts';
 import { requestIdHeader } from './request-id.ts';
 
 /** What is known of a request while it is answered. */
@@ -11,6 +13,8 @@ export interface Exchange {
   readonly response: ServerResponse;
   readonly line: Line;
   readonly requestId: string;
+  /** The query string as it came. */
+  readonly query: string;
   /** Set once the budget was charged; its absence keeps the RateLimit headers away (Part 8). */
   meter: Meter | undefined;
 }
@@ -36,6 +40,44 @@ export function sendJson(
     ...(meter === undefined ? undefined : meterHeaders(meter)),
     ...headers,
   });
+}
+
+/** A handler's answer: a value under the route's own status, or a Reply that says more. */
+export async function sendAnswer(
+  exchange: Exchange,
+  status: number,
+  answer: unknown,
+): Promise<void> {
+  if (!(answer instanceof Reply)) {
+    sendJson(exchange, status, answer);
+    return;
+  }
+  const { value, bytes, headers = {}, status: own = status } = answer.parts;
+  if (bytes === undefined) sendJson(exchange, own, value, headers);
+  else await sendBytes(exchange, own, bytes, headers);
+}
+
+/** Streams; a source that fails half way cuts the connection, so that nobody takes a part for the whole. */
+async function sendBytes(
+  exchange: Exchange,
+  status: number,
+  bytes: AsyncIterable<Uint8Array>,
+  headers: Headers,
+): Promise<void> {
+  const { request, response, requestId, meter } = exchange;
+  response.writeHead(status, {
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    [requestIdHeader]: requestId,
+    ...(meter === undefined ? undefined : meterHeaders(meter)),
+    ...headers,
+  });
+  if (request.method === 'HEAD') {
+    await bytes[Symbol.asyncIterator]().return?.();
+    response.end();
+    return;
+  }
+  await pipeline(bytes, response).catch(() => response.destroy());
 }
 
 export function send(

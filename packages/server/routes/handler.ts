@@ -3,24 +3,36 @@
 import type { z } from 'zod';
 import type { Route } from '@cubicle/contract/route.ts';
 import type { Authority } from '../app/authority.ts';
+import type { Keyed } from '../app/idempotency.ts';
+import type { Reply } from './reply.ts';
 
 type Parameters<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Record<Name, string> & Parameters<Rest>
   : unknown;
 
+type Infer<Schema> = Schema extends z.ZodType ? z.infer<Schema> : never;
 type Body<R extends Route> = R extends { readonly body: { readonly schema: infer S } }
-  ? S extends z.ZodType
-    ? z.infer<S>
-    : never
+  ? Infer<S>
   : undefined;
+type Query<R extends Route> = R extends { readonly query: infer S } ? Infer<S> : undefined;
 
 export interface Call<R extends Route> {
   readonly authority: Authority;
   readonly parameters: Parameters<R['path']>;
+  readonly query: Query<R>;
   readonly body: Body<R>;
+  /** Present when the route honours `Idempotency-Key` and one was sent. */
+  readonly keyed: Keyed | undefined;
+  readonly range: string | undefined;
+  /** The raw body of a route that takes an upload; reading past its cap throws. */
+  readonly upload: AsyncIterable<Uint8Array> | undefined;
+  /** Aborted when the caller goes away. */
+  readonly signal: AbortSignal;
 }
 
-export type Handler<R extends Route> = (call: Call<R>) => Promise<z.infer<R['answer']['schema']>>;
+export type Handler<R extends Route> = (
+  call: Call<R>,
+) => Promise<z.infer<R['answer']['schema']> | Reply>;
 
 export type Handlers<Routes extends Record<string, Route>> = {
   readonly [Name in keyof Routes]: Handler<Routes[Name]>;
@@ -30,11 +42,13 @@ export type Handlers<Routes extends Record<string, Route>> = {
 export interface Entry {
   readonly name: string;
   readonly route: Route;
-  readonly handle: (call: {
-    readonly authority: Authority;
-    readonly parameters: Readonly<Record<string, string>>;
-    readonly body: unknown;
-  }) => Promise<unknown>;
+  readonly handle: (
+    call: Omit<Call<Route>, 'parameters' | 'query' | 'body'> & {
+      readonly parameters: Readonly<Record<string, string>>;
+      readonly query: unknown;
+      readonly body: unknown;
+    },
+  ) => Promise<unknown>;
 }
 
 export function joinHandlers<Routes extends Record<string, Route>>(
@@ -44,7 +58,7 @@ export function joinHandlers<Routes extends Record<string, Route>>(
   return Object.entries(routes).map(([name, route]) => ({
     name,
     route,
-    // The body has passed the route's schema and the parameters come from its path.
+    // Body and query have passed the route's schemas and the parameters come from its path.
     handle: handlers[name] as unknown as Entry['handle'],
   }));
 }

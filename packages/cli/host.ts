@@ -1,0 +1,82 @@
+// `cubicle host`: runs a host daemon alone. `cubicle start` runs one as its child and watches over it.
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { type RunningHost, startHost } from '@cubicle/host/main.ts';
+import { readSettings } from '@cubicle/server/settings.ts';
+import { checkout } from './checkout.ts';
+
+/** What a host daemon tells the process that runs it. */
+export type HostNews =
+  | { readonly ready: RunningHost['row'] }
+  | { readonly say: string }
+  | { readonly failed: string };
+
+export function hostCommand(): Command {
+  return new Command('host').description('Run a host daemon.').action(run);
+}
+
+async function run(): Promise<void> {
+  const tell = (news: HostNews) => {
+    if (process.send !== undefined) process.send(news);
+    else if ('say' in news) console.log(news.say);
+    else if ('failed' in news) console.error(news.failed);
+    else console.log(`The host ${news.ready.id} is ready.`);
+  };
+  const settings = readSettings(process.env, checkout);
+  if (settings.engine === 'none') {
+    tell({ failed: 'CUBICLE_ENGINE is none: there is nothing for a host to run.' });
+    process.exitCode = 1;
+    return;
+  }
+  const { engine, dataDir, cacheDir, pool } = settings;
+  let host: RunningHost;
+  try {
+    host = await startHost({ engine, dataDir, cacheDir, pool }, (say) => tell({ say }));
+  } catch (error) {
+    tell({ failed: error instanceof Error ? error.message : String(error) });
+    process.exit(1);
+  }
+  tell({ ready: host.row });
+  const stop = () => void host.stop().finally(() => process.exit(0));
+  process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
+}
+
+export interface WatchedHost {
+  stop(): Promise<void>;
+}
+
+const restartMs = 1_000;
+
+/** Runs the daemon and starts it again when it ends; `hear` is told of every start. */
+export function watchHost(hear: (news: HostNews) => void): WatchedHost {
+  const main = fileURLToPath(new URL('./main.ts', import.meta.url));
+  let child: ChildProcess | undefined;
+  let stopped = false;
+  let wait: NodeJS.Timeout | undefined;
+  function begin(): void {
+    let hopeless = false;
+    child = fork(main, ['host'], { detached: true });
+    child.on('message', (news: HostNews) => {
+      if ('failed' in news) hopeless = true;
+      hear(news);
+    });
+    child.on('exit', () => {
+      // One that could not start says why and is not tried again; one that died is.
+      if (!stopped && !hopeless) wait = setTimeout(begin, restartMs);
+    });
+  }
+  begin();
+  return {
+    async stop() {
+      stopped = true;
+      clearTimeout(wait);
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}

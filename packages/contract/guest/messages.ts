@@ -1,0 +1,190 @@
+// The JSON that host and agent exchange: greetings, requests, answers, refusals, events.
+
+import { idPattern } from '../ids.ts';
+import { limits } from '../limits.ts';
+import { ProtocolError } from './protocol-error.ts';
+import {
+  either,
+  fields,
+  flag,
+  listOf,
+  mapOf,
+  matching,
+  oneOf,
+  type Shape,
+  type Shaped,
+  taggedBy,
+  text,
+  whole,
+} from './shape.ts';
+import { counts, sizes } from './sizes.ts';
+
+const executionId = matching(idPattern('execution'));
+const identity = matching(/^[0-9a-f]{32}$/);
+const size = whole(0, Number.MAX_SAFE_INTEGER);
+const orNull = <T>(shape: Shape<T>) => either(shape, oneOf(null));
+const exitCode = whole(-1, 255);
+const path = text(limits.path);
+
+/** What an agent says first. What it does not name it no longer knows. */
+export const agentHello = fields({
+  protocol: whole(0, 65_535),
+  boot_id: text(64),
+  /** New at each start of the agent. */
+  agent_id: identity,
+  desktop_ready: flag,
+  running: listOf(executionId, limits.execBackground),
+  exited: listOf(fields({ id: executionId, exit_code: exitCode }), counts.exitedKept),
+});
+export type AgentHello = Shaped<typeof agentHello>;
+
+/** `known`: of the executions that the agent told, those that the host knows too. */
+export const hostHello = fields({
+  protocol: whole(0, 65_535),
+  known: listOf(executionId, limits.execBackground + counts.exitedKept),
+});
+export type HostHello = Shaped<typeof hostHello>;
+
+const session = oneOf('system', 'desktop');
+
+/** One of `first` and `last`, `first` alone, or the last `suffix` bytes, as a Range header says it. */
+const range = either(fields({ first: size, last: orNull(size) }), fields({ suffix: size }));
+export type FileRange = Shaped<typeof range>;
+
+/** The body of `exec` and `start` follows as data: `commandBody`. */
+export const request = taggedBy('op', {
+  exec: fields({ op: oneOf('exec'), session }),
+  start: fields({ op: oneOf('start'), execution_id: executionId, session }),
+  output: fields({
+    op: oneOf('output'),
+    execution_id: executionId,
+    stdout_offset: size,
+    stderr_offset: size,
+    limit: whole(1, limits.execChunk),
+  }),
+  kill: fields({ op: oneOf('kill'), execution_id: executionId }),
+  read: fields({ op: oneOf('read'), path, range: orNull(range), most: size }),
+  write: fields({ op: oneOf('write'), path, create_only: flag, most: size }),
+  list: fields({ op: oneOf('list'), path }),
+});
+export type GuestRequest = Shaped<typeof request>;
+export type Session = Shaped<typeof session>;
+
+export const commandBody = fields({
+  command: text(sizes.command),
+  cwd: orNull(path),
+  env: mapOf(text(4_096), 64),
+});
+export type CommandBody = Shaped<typeof commandBody>;
+
+const wholeOutput = fields({ bytes: whole(0, limits.execOutput), truncated: flag });
+const chunk = fields({
+  bytes: whole(0, limits.execChunk),
+  size: whole(0, limits.execOutput),
+  truncated: flag,
+});
+
+/** Stdout follows as data of stream 1, then stderr of stream 2, of the lengths told here. */
+export const execAnswer = fields({
+  exit_code: exitCode,
+  stdout: wholeOutput,
+  stderr: wholeOutput,
+});
+export type ExecAnswer = Shaped<typeof execAnswer>;
+
+export const startAnswer = fields({ pid: whole(1, 2 ** 31 - 1) });
+
+export const outputAnswer = fields({
+  /** Null while it runs. */
+  exit_code: orNull(exitCode),
+  killed: flag,
+  stdout: chunk,
+  stderr: chunk,
+  /** What the agent itself has to say of the output. */
+  diagnostic: text(1_024),
+});
+export type OutputAnswer = Shaped<typeof outputAnswer>;
+
+export const killAnswer = fields({ killed: flag });
+
+/** Data of stream 0 follows. `length` and `size` are null for what has no measure, such as /proc. */
+export const readAnswer = fields({ start: size, length: orNull(size), size: orNull(size) });
+export type ReadAnswer = Shaped<typeof readAnswer>;
+
+export const writeAnswer = fields({ bytes: size });
+export const listAnswer = fields({ bytes: whole(0, 2 * sizes.listing) });
+
+/** Follows `listAnswer` as data of stream 0. Names are checked by `listedName` besides. */
+export const listing = fields({
+  entries: listOf(
+    fields({
+      name: text(255),
+      type: oneOf('file', 'directory', 'symlink', 'special', 'unavailable'),
+      size_bytes: orNull(size),
+    }),
+    counts.listed,
+  ),
+  truncated: flag,
+  skipped: whole(0, counts.listed),
+});
+export type Listing = Shaped<typeof listing>;
+
+// eslint-disable-next-line no-control-regex -- control characters are what this refuses
+const controls = /[\u0000-\u001f\u007f-\u009f]/;
+
+/** Names with control characters are counted and not told. */
+export function listedName(name: string): boolean {
+  return name !== '' && name.isWellFormed() && !controls.test(name) && !name.includes('/');
+}
+
+const refusalReasons = [
+  'absent',
+  'absent_directory',
+  'not_a_file',
+  'not_a_directory',
+  'symlink',
+  'name_too_long',
+  'exists',
+  'too_large',
+  'range',
+  'denied',
+  'no_room',
+  'no_links',
+  'no_session',
+  'too_many',
+  'busy',
+  'unknown',
+  'failed',
+] as const;
+export type RefusalReason = (typeof refusalReasons)[number];
+
+/** `size`: of the file, where the reason is about it. `detail`: for a log, such as `EIO`. */
+export const refusal = fields({
+  reason: oneOf(...refusalReasons),
+  size: orNull(size),
+  detail: text(256),
+});
+export type Refusal = Shaped<typeof refusal>;
+
+export const agentEvent = taggedBy('type', {
+  desktop: fields({ type: oneOf('desktop'), ready: flag }),
+  exited: fields({ type: oneOf('exited'), execution_id: executionId, exit_code: exitCode }),
+});
+export type AgentEvent = Shaped<typeof agentEvent>;
+
+export function encodeMessage(message: unknown): Buffer {
+  return Buffer.from(JSON.stringify(message));
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+export function decodeMessage<T>(payload: Uint8Array, shape: Shape<T>): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(utf8.decode(payload));
+  } catch {
+    throw new ProtocolError('message', 'a message that is not JSON');
+  }
+  if (!shape(value)) throw new ProtocolError('message', 'a message of the wrong shape');
+  return value;
+}

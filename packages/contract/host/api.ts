@@ -1,0 +1,111 @@
+// What the control plane and a host daemon say to each other: HTTP with JSON, over a unix socket on one
+// machine. Commands carry the id of their operation and may be repeated with it.
+
+import { z } from 'zod';
+import { computerStatuses } from '../computer-fields.ts';
+
+export const hostPaths = {
+  report: '/report',
+  computer: (id: string) => `/computers/${id}`,
+  commands: (id: string) => `/computers/${id}/commands`,
+  exec: (id: string) => `/computers/${id}/exec`,
+  execPoll: (id: string, pid: string) => `/computers/${id}/exec/${pid}`,
+  execution: (id: string, execution: string) => `/computers/${id}/executions/${execution}`,
+  executionOutput: (id: string, execution: string) =>
+    `/computers/${id}/executions/${execution}/output`,
+  files: (id: string) => `/computers/${id}/files`,
+  fileList: (id: string) => `/computers/${id}/files/list`,
+} as const;
+
+const shape = z.object({ cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() });
+export type HostShape = z.infer<typeof shape>;
+
+export const hostCommand = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('create'),
+    operation: z.string(),
+    template: z.string(),
+    shape,
+    resolution: z.string(),
+    name: z.string(),
+    start: z.boolean(),
+  }),
+  z.object({
+    kind: z.literal('clone'),
+    operation: z.string(),
+    source: z.string(),
+    shape,
+    resolution: z.string(),
+    name: z.string(),
+  }),
+  z.object({ kind: z.literal('start'), operation: z.string(), resume_only: z.boolean() }),
+  z.object({ kind: z.literal('stop'), operation: z.string(), force: z.boolean() }),
+  z.object({
+    kind: z.literal('suspend'),
+    operation: z.string(),
+    /** Only if nobody has used it for this many seconds. */
+    idle_s: z.int().optional(),
+  }),
+  z.object({ kind: z.literal('restart'), operation: z.string() }),
+  z.object({ kind: z.literal('resize'), operation: z.string(), shape }),
+  z.object({ kind: z.literal('delete'), operation: z.string() }),
+]);
+export type HostCommand = z.infer<typeof hostCommand>;
+
+/**
+ * `done`: carried out. `copying`: a clone that goes on; repeating the command asks how it is.
+ * `start_failed`: made, but it would not boot. `refused`: nothing was changed, for this reason.
+ */
+export const hostOutcome = z.discriminatedUnion('outcome', [
+  z.object({ outcome: z.literal('done'), status: z.enum(computerStatuses) }),
+  z.object({ outcome: z.literal('copying') }),
+  z.object({ outcome: z.literal('start_failed'), message: z.string() }),
+  z.object({ outcome: z.literal('failed'), message: z.string() }),
+  z.object({
+    outcome: z.literal('refused'),
+    why: z.enum(['no_room', 'absent', 'not_running', 'running', 'suspended', 'busy']),
+  }),
+]);
+export type HostOutcome = z.infer<typeof hostOutcome>;
+
+export const hostComputer = z.object({
+  id: z.string(),
+  status: z.enum(computerStatuses),
+  suspended_at: z.string().optional(),
+  /** The desktop accepts input. */
+  ready: z.boolean(),
+  /** How long nobody has used a running one; absent while something drives it. */
+  idle_s: z.int().optional(),
+});
+export type HostComputer = z.infer<typeof hostComputer>;
+
+export const hostReport = z.object({
+  host: z.object({ id: z.string(), cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() }),
+  computers: z.array(hostComputer),
+});
+export type HostReport = z.infer<typeof hostReport>;
+
+/** A guest call the host could not carry out; the control plane turns it into an error of the registry. */
+export const guestFailure = z.object({
+  failure: z.enum([
+    'absent',
+    'not_running',
+    'suspended',
+    'starting',
+    'silent',
+    'busy',
+    'desktop_absent',
+    'too_many',
+    'unknown_command',
+    'no_file',
+    'refused_file',
+    'file_exists',
+    'file_too_large',
+    'range',
+    'unsupported',
+  ]),
+  /** A sentence for a person. */
+  error: z.string(),
+  size: z.number().optional(),
+});
+export type GuestFailure = z.infer<typeof guestFailure>;

@@ -1,0 +1,63 @@
+// Sizes and templates: what a computer can be made as. wire-computers section 1, Part 2 Template.
+
+import { z } from 'zod';
+import { costs } from '../limits.ts';
+import { defineRoutes } from '../route.ts';
+
+const size = z
+  .strictObject({
+    id: z.string(),
+    label: z.string(),
+    template: z.string(),
+    cpu: z.int(),
+    ram_mb: z.int(),
+    disk_gb: z.int(),
+    allowed: z
+      .boolean()
+      .describe('The plan’s per-computer ceilings admit it; pools not considered.'),
+    cheapest_plan: z.string().nullable().describe('The cheapest plan that admits it.'),
+  })
+  .meta({ id: 'Size' });
+export type Size = z.infer<typeof size>;
+
+const template = z
+  .strictObject({
+    name: z.string(),
+    ref: z.string(),
+    label: z.string(),
+    os: z.string(),
+    desktop: z.string().optional(),
+    icon: z.string().optional(),
+    cpu: z.int(),
+    ram_mb: z.int(),
+    disk_gb: z.int().describe('The disk a computer cannot be built below.'),
+  })
+  .meta({ id: 'Template' });
+export type Template = z.infer<typeof template>;
+
+export const sizeRoutes = defineRoutes({
+  listSizes: {
+    method: 'GET',
+    path: '/sizes',
+    role: 'viewer',
+    reach: 'scope',
+    cost: costs.readOne,
+    answer: { status: 200, schema: z.array(size) },
+    errors: [],
+    summary: 'List sizes',
+    prose: 'Named shapes for `size` in a create.',
+    source: 'wire-computers, section 1',
+  },
+  listTemplates: {
+    method: 'GET',
+    path: '/templates',
+    role: 'viewer',
+    reach: 'scope',
+    cost: costs.fleetListing,
+    answer: { status: 200, schema: z.array(template) },
+    errors: [],
+    summary: 'List templates',
+    prose: 'Images the plan may launch. `X-GC-Incomplete` marks a short list.',
+    source: 'Part 4, Templates',
+  },
+});

@@ -1,0 +1,98 @@
+// The agent in a computer: joins the link to the host with what it serves. Ships as one file.
+
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import type { Channel } from '@cubicle/contract/guest/channel.ts';
+import {
+  encodeMessage,
+  type GuestRequest,
+  type Refusal,
+} from '@cubicle/contract/guest/messages.ts';
+import { guestProtocol } from '@cubicle/contract/guest/sizes.ts';
+import { Cgroups, ownGroup } from './cgroups.ts';
+import { Commands } from './commands.ts';
+import { Fifos } from './fifos.ts';
+import { listFiles } from './file-list.ts';
+import { readFile } from './file-read.ts';
+import { writeFile } from './file-write.ts';
+import { Link } from './link.ts';
+import { OutputRoom } from './output-room.ts';
+import { asRefused } from './refused.ts';
+import { DesktopWatch } from './session.ts';
+import { places, readSettings } from './settings.ts';
+import { Uploads } from './uploads.ts';
+import { randomName } from './random-name.ts';
+
+const settings = readSettings(process.env);
+const at = places(settings);
+const agentId = randomName(16);
+const sweepMs = 30_000;
+/** By convention "try again": the supervisor starts the agent that the host has put in place. */
+const makeWay = 75;
+
+mkdirSync(settings.run, { recursive: true });
+rmSync(settings.exec, { recursive: true, force: true });
+mkdirSync(settings.exec, { mode: 0o700 });
+
+const uploads = new Uploads(at.uploads);
+const commands = new Commands({
+  place: { folder: settings.exec, fifos: new Fifos(settings.exec), room: new OutputRoom() },
+  cgroups: new Cgroups(settings.cgroups ? ownGroup() : undefined),
+  sessionEnv: at.sessionEnv,
+  user: settings.user,
+  exited: ({ id }, exitCode) => {
+    link.tell({ type: 'exited', execution_id: id, exit_code: exitCode });
+  },
+});
+const desktop = new DesktopWatch(at.desktopReady, (ready) => {
+  link.tell({ type: 'desktop', ready });
+});
+
+const link = new Link({
+  path: settings.link,
+  hello: () => ({
+    protocol: guestProtocol,
+    boot_id: bootId(),
+    agent_id: agentId,
+    desktop_ready: desktop.ready,
+    running: commands.executions.running(),
+    exited: commands.executions.exited(),
+  }),
+  greeted(host) {
+    if (host.protocol !== guestProtocol) process.exit(makeWay);
+    // A new host daemon knows none of those before it (wire-guest section 4).
+    commands.executions.keepOnly(host.known);
+  },
+  serve: (channel, asked) => {
+    const operate = operations[asked.op] as Serve<GuestRequest>;
+    operate(channel, asked).catch((error: unknown) => decline(channel, error));
+  },
+});
+
+type Serve<Asked> = (channel: Channel, asked: Asked) => Promise<void>;
+const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op: Op }>> } = {
+  exec: (channel, asked) => commands.exec(channel, asked),
+  start: (channel, asked) => commands.start(channel, asked),
+  output: (channel, asked) => commands.output(channel, asked),
+  kill: (channel, asked) => commands.kill(channel, asked),
+  read: readFile,
+  write: (channel, asked) => writeFile(channel, asked, { uploads, ...settings }),
+  list: listFiles,
+};
+
+/** Before an answer a refusal says why; after one only a reset can. */
+function decline(channel: Channel, error: unknown): void {
+  const { reason, size, message } = asRefused(error);
+  channel.refuse(
+    encodeMessage({ reason, size, detail: message.slice(0, 200) } satisfies Refusal),
+    error,
+  );
+}
+
+/** A container has its host's boot id; the start of its first process tells one boot from the next. */
+function bootId(): string {
+  const kernel = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  return `${kernel}:${readFileSync('/proc/1/stat', 'latin1').split(' ')[21]}`;
+}
+
+setInterval(() => commands.executions.sweep(), sweepMs);
+await link.run();

@@ -1,0 +1,40 @@
+// Where the agent finds things. Every place has its name in a real guest; tests move them.
+
+import { join } from 'node:path';
+
+export interface Settings {
+  /** The host's socket. */
+  readonly link: string;
+  /** What the desktop's session says of itself. Its user writes there too. */
+  readonly run: string;
+  /** Output and pipes of commands: volatile, and root's alone. */
+  readonly exec: string;
+  /** Survives a reboot of the guest: which uploads were under way. */
+  readonly state: string;
+  /** Whose desktop it is. */
+  readonly user: string;
+  /** Instead of the account's own home. */
+  readonly home: string | undefined;
+  /** Whether commands may have cgroups. */
+  readonly cgroups: boolean;
+}
+
+export function readSettings(env: NodeJS.ProcessEnv): Settings {
+  return {
+    link: env['CUBICLE_LINK'] ?? '/opt/cubicle/link/agent.sock',
+    run: env['CUBICLE_RUN'] ?? '/run/cubicle',
+    exec: env['CUBICLE_EXEC'] ?? '/run/cubicle-agent',
+    state: env['CUBICLE_STATE'] ?? '/var/lib/cubicle',
+    user: env['CUBICLE_USER'] ?? 'user',
+    home: env['CUBICLE_HOME'],
+    cgroups: env['CUBICLE_CGROUP'] !== 'none',
+  };
+}
+
+export function places({ run, state }: Settings) {
+  return {
+    sessionEnv: join(run, 'session.env'),
+    desktopReady: join(run, 'desktop-ready'),
+    uploads: join(state, 'uploads'),
+  };
+}

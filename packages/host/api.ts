@@ -1,0 +1,126 @@
+// The host's private API: HTTP on a unix socket, for the control plane that holds the token.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { chmod, rm } from 'node:fs/promises';
+import { timingSafeEqual } from 'node:crypto';
+import { hostCommand, type HostReport } from '@cubicle/contract/host/api.ts';
+import type { Context } from './engine/engine.ts';
+import type { Computers } from './computers.ts';
+
+export interface ApiParts {
+  readonly token: string;
+  readonly computers: Computers;
+  readonly host: () => Promise<HostReport['host']>;
+  /** Calls into a guest; false when the path is none of theirs. */
+  readonly guest: (call: GuestRequest) => Promise<boolean>;
+  readonly log: (problem: unknown) => void;
+}
+
+export interface GuestRequest {
+  readonly context: Context;
+  readonly computer: string;
+  /** The segments after the computer's id. */
+  readonly rest: readonly string[];
+  readonly query: URLSearchParams;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** A command's description is small; a command to execute may have 4 MiB. */
+const mostBody = 8 * 1024 * 1024;
+
+export class HostApi {
+  readonly #parts: ApiParts;
+  readonly #server: Server;
+
+  constructor(parts: ApiParts) {
+    this.#parts = parts;
+    const answer = (request: IncomingMessage, response: ServerResponse) => {
+      void this.#answer(request, response).catch((error: unknown) => {
+        if (!(error instanceof Error && error.name === 'AbortError')) this.#parts.log(error);
+        if (response.headersSent) response.destroy();
+        else sendJson(response, 500, { error: 'the host failed' });
+      });
+    };
+    this.#server = createServer({ requestTimeout: 0, keepAliveTimeout: 60_000 }, answer);
+    // An upload waits until it is wanted.
+    this.#server.on('checkContinue', answer);
+  }
+
+  async listen(socketPath: string): Promise<void> {
+    await rm(socketPath, { force: true });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#server.once('error', reject).listen(socketPath, resolve);
+    await promise;
+    await chmod(socketPath, 0o600);
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    await closed;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (!this.#knows(request.headers.authorization)) {
+      return sendJson(response, 401, { error: 'not the control plane' });
+    }
+    const gone = new AbortController();
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort();
+    });
+    const context = { signal: gone.signal };
+    const url = new URL(request.url ?? '/', 'http://host');
+    const [, first, computer = '', ...rest] = url.pathname.split('/');
+    if (first === 'report') {
+      const [host, computers] = await Promise.all([
+        this.#parts.host(),
+        this.#parts.computers.list(context),
+      ]);
+      return sendJson(response, 200, { host, computers });
+    }
+    if (first !== 'computers') return sendJson(response, 404, { error: 'no such path' });
+    if (rest.length === 0) {
+      const found = await this.#parts.computers.get(context, computer);
+      return sendJson(response, found === undefined ? 404 : 200, found ?? { error: 'absent' });
+    }
+    if (rest[0] === 'commands') {
+      const command = hostCommand.parse(JSON.parse(await readText(request)));
+      // A command goes on when its caller goes away: it is recorded there and asked for again.
+      const whole = { signal: AbortSignal.timeout(600_000) };
+      return sendJson(
+        response,
+        200,
+        await this.#parts.computers.carryOut(whole, computer, command),
+      );
+    }
+    const call = { context, computer, rest, query: url.searchParams, request, response };
+    if (!(await this.#parts.guest(call))) sendJson(response, 404, { error: 'no such path' });
+  }
+
+  #knows(authorization: string | undefined): boolean {
+    const given = Buffer.from(authorization ?? '');
+    const right = Buffer.from(`Bearer ${this.#parts.token}`);
+    return given.length === right.length && timingSafeEqual(given, right);
+  }
+}
+
+export function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  const body = JSON.stringify(value);
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  });
+  response.end(body);
+}
+
+export async function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > mostBody) throw new Error('a request too large to read');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,286 @@
+// The computers of this host: carries out the control plane's commands on the engine. A command may be
+// repeated with its operation's id; what is already so is left so.
+
+import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/host/api.ts';
+import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
+import { EngineError } from './engine/engine.ts';
+import type { GuestLinks } from './guest/links.ts';
+import { describe, labelsOf, newInstanceId, shapeOf, specOf } from './instances.ts';
+import type { LinkFolders } from './link-folder.ts';
+import type { Pool } from './pool.ts';
+import { power, type PowerCommand } from './power.ts';
+import { idleMs, type Resident, type Roster } from './roster.ts';
+import { Turns } from './turns.ts';
+
+export interface ComputersParts {
+  readonly engine: Engine;
+  readonly links: GuestLinks;
+  readonly folders: LinkFolders;
+  readonly roster: Roster;
+  readonly pool: Pool;
+  /** Node and the agent, mounted read-only into every guest. */
+  readonly agentDir: string;
+  /** The digest of the image behind a template's name. */
+  readonly imageOf: (template: string) => Promise<string>;
+}
+
+type CreateCommand = Extract<HostCommand, { kind: 'create' }>;
+type CloneCommand = Extract<HostCommand, { kind: 'clone' }>;
+
+/** A copy on a pool without copy-on-write may take long. */
+const copyMs = 1_800_000;
+/** Taking back what a failed create left. */
+const cleanUpMs = 60_000;
+
+export class Computers {
+  readonly #parts: ComputersParts;
+  readonly #turns = new Turns();
+  /** Copies under way, and how those ended that nobody has asked about since. By their operation. */
+  readonly #copies = new Map<string, HostOutcome>();
+
+  constructor(parts: ComputersParts) {
+    this.#parts = parts;
+  }
+
+  /** Finds the computers that were here before, and listens for their agents again. */
+  async adopt(context: Context): Promise<void> {
+    const { engine, links, folders, roster, pool } = this.#parts;
+    for (const instance of await engine.list(context)) {
+      const { computer, resolution } = labelsOf(instance);
+      if (computer === '') {
+        await pool.adopt(context, instance);
+        continue;
+      }
+      roster.add(computer, instance.id, instance.status);
+      const { id } = instance;
+      await links.open(id, await folders.describe({ id, resolution, hostname: computer }));
+    }
+  }
+
+  /** Why a guest cannot be called now; undefined when it runs, whether its agent answers or not. */
+  async guestState(
+    context: Context,
+    computer: string,
+  ): Promise<'absent' | 'not_running' | 'suspended' | undefined> {
+    const { engine, links, roster } = this.#parts;
+    const resident = roster.get(computer);
+    if (resident === undefined) return 'absent';
+    // A connected agent of a computer that was not frozen runs: the engine need not be asked.
+    if (resident.status === 'running' && links.connected(resident.instance)) return undefined;
+    const instance = await engine.get(context, resident.instance);
+    this.#note(resident, instance?.status ?? 'broken');
+    if (resident.status === 'running') return undefined;
+    return resident.status === 'frozen' ? 'suspended' : 'not_running';
+  }
+
+  async list(context: Context): Promise<HostComputer[]> {
+    const instances = await this.#parts.engine.list(context);
+    return instances
+      .filter((instance) => labelsOf(instance).computer !== '')
+      .map((instance) => this.#tell(instance));
+  }
+
+  async get(context: Context, computer: string): Promise<HostComputer | undefined> {
+    const { engine, roster } = this.#parts;
+    const resident = roster.get(computer);
+    const instance = resident && (await engine.get(context, resident.instance));
+    return instance && this.#tell(instance);
+  }
+
+  /** Commands on one computer take turns. */
+  async carryOut(context: Context, computer: string, command: HostCommand): Promise<HostOutcome> {
+    return this.#turns.take(computer, async () => {
+      const { last } = this.#parts.roster.get(computer) ?? {};
+      if (last?.operation === command.operation) return last.outcome;
+      const outcome = await this.#attempt(context, computer, command);
+      const resident = this.#parts.roster.get(computer);
+      if (resident !== undefined && outcome.outcome !== 'copying') {
+        resident.last = { operation: command.operation, outcome };
+      }
+      return outcome;
+    });
+  }
+
+  async #attempt(context: Context, computer: string, command: HostCommand): Promise<HostOutcome> {
+    try {
+      switch (command.kind) {
+        case 'create':
+          return await this.#create(context, computer, command);
+        case 'clone':
+          return await this.#clone(context, computer, command);
+        case 'delete':
+          await this.#remove(context, computer);
+          return { outcome: 'done', status: 'stopped' };
+        default:
+          return await this.#power(context, computer, command);
+      }
+    } catch (error) {
+      if (error instanceof EngineError && (error.kind === 'room' || error.kind === 'busy')) {
+        return { outcome: 'refused', why: error.kind === 'room' ? 'no_room' : 'busy' };
+      }
+      return { outcome: 'failed', message: messageOf(error) };
+    }
+  }
+
+  async #power(context: Context, computer: string, command: PowerCommand): Promise<HostOutcome> {
+    const { engine, links, roster } = this.#parts;
+    const resident = roster.get(computer);
+    const instance = resident && (await engine.get(context, resident.instance));
+    if (resident === undefined || instance === undefined) {
+      return { outcome: 'refused', why: 'absent' };
+    }
+    if (command.kind === 'suspend' && command.idle_s !== undefined) {
+      const driven = links.busy(instance.id) || idleMs(resident) < command.idle_s * 1_000;
+      if (driven) return { outcome: 'refused', why: 'busy' };
+    }
+    const outcome = await power(context, engine, instance, command);
+    if (outcome.outcome !== 'done') return outcome;
+    const booted = outcome.status === 'running' && instance.status !== 'frozen';
+    if (booted && (instance.status !== 'running' || command.kind === 'restart')) {
+      resident.startedAt = performance.now();
+      links.stopped(instance.id);
+    }
+    resident.usedAt = performance.now();
+    this.#note(resident, enginesWord[outcome.status] ?? 'stopped');
+    return outcome;
+  }
+
+  async #create(context: Context, computer: string, command: CreateCommand): Promise<HostOutcome> {
+    const { engine, roster, pool } = this.#parts;
+    pool.fillSoon();
+    const booted = roster.get(computer) === undefined && command.start;
+    const taken = booted ? pool.take(command.resolution) : undefined;
+    const resident =
+      roster.get(computer) ?? roster.add(computer, taken ?? newInstanceId(), 'stopped');
+    try {
+      if (taken === undefined) await this.#make(context, computer, command, resident);
+      else await this.#moveIn(context, computer, command, taken);
+    } catch (error) {
+      // Nothing was made, then nothing stays. What cannot be removed now is told to be removed later.
+      const later = { signal: AbortSignal.timeout(cleanUpMs) };
+      await this.#remove(later, computer).catch(() => {});
+      throw error;
+    }
+    if (!command.start) return { outcome: 'done', status: 'stopped' };
+    try {
+      if (taken === undefined) await engine.start(context, resident.instance);
+    } catch (error) {
+      return { outcome: 'start_failed', message: messageOf(error) };
+    }
+    resident.status = 'running';
+    resident.startedAt = performance.now();
+    return { outcome: 'done', status: 'running' };
+  }
+
+  async #make(
+    context: Context,
+    computer: string,
+    command: CreateCommand,
+    { instance }: Resident,
+  ): Promise<void> {
+    const image = await this.#parts.imageOf(command.template);
+    const spec = await this.#prepare(computer, instance, command, image);
+    await this.#parts.engine.create(context, spec, image);
+  }
+
+  /** Into one of the pool's, which runs: it gets its size and its name. */
+  async #moveIn(
+    context: Context,
+    computer: string,
+    { operation, shape, resolution }: CreateCommand,
+    instance: string,
+  ): Promise<void> {
+    const { engine, links, folders } = this.#parts;
+    const labels = { computer, operation };
+    await engine.change(context, instance, { shape: shapeOf(shape), labels });
+    await folders.describe({ id: instance, resolution, hostname: computer });
+    // One that cannot be named now takes its name from the description at its next boot.
+    const command = `hostname ${computer}; echo ${computer} >/etc/hostname`;
+    const named = await links.exec(context, instance, { command }, 5_000);
+    if (!named.ok) return;
+    for (const stream of [named.stdout, named.stderr]) await Array.fromAsync(stream);
+  }
+
+  /** Copies in the background; asking again with the same operation tells how it is. */
+  async #clone(context: Context, computer: string, command: CloneCommand): Promise<HostOutcome> {
+    const { engine, roster } = this.#parts;
+    const { operation } = command;
+    const begun = this.#copies.get(operation);
+    if (begun !== undefined) return begun;
+    const source = roster.get(command.source);
+    const instance = source && (await engine.get(context, source.instance));
+    if (instance === undefined) return { outcome: 'refused', why: 'absent' };
+    if (instance.status === 'running') return { outcome: 'refused', why: 'running' };
+    const copy = roster.get(computer) ?? roster.add(computer, newInstanceId(), 'stopped');
+    const { image } = labelsOf(instance);
+    const spec = await this.#prepare(computer, copy.instance, command, image);
+    // The copy outlives the request that asked for it.
+    const whole = { signal: AbortSignal.timeout(copyMs) };
+    this.#copies.set(operation, { outcome: 'copying' });
+    void engine.copy(whole, spec, instance.id).then(
+      () => this.#copied(copy, operation, { outcome: 'done', status: 'stopped' }),
+      (error: unknown) =>
+        this.#copied(copy, operation, { outcome: 'failed', message: messageOf(error) }),
+    );
+    return { outcome: 'copying' };
+  }
+
+  #copied(copy: Resident, operation: string, outcome: HostOutcome): void {
+    copy.last = { operation, outcome };
+    this.#copies.delete(operation);
+  }
+
+  async #prepare(
+    computer: string,
+    id: string,
+    { operation, shape, resolution }: CreateCommand | CloneCommand,
+    image: string,
+  ): Promise<InstanceSpec> {
+    const { links, folders, agentDir } = this.#parts;
+    const linkDir = await folders.describe({ id, resolution, hostname: computer });
+    await links.open(id, linkDir);
+    const labels = { computer, operation, resolution, image };
+    return specOf({ id, shape: shapeOf(shape), labels, linkDir, agentDir });
+  }
+
+  async #remove(context: Context, computer: string): Promise<void> {
+    const { engine, links, folders, roster } = this.#parts;
+    const resident = roster.get(computer);
+    if (resident === undefined) return;
+    await engine.delete(context, resident.instance);
+    await links.close(resident.instance);
+    await folders.remove(resident.instance);
+    roster.remove(computer);
+  }
+
+  #note(resident: Resident, status: InstanceStatus): void {
+    resident.status = status;
+    if (status === 'stopped' || status === 'broken') this.#parts.links.stopped(resident.instance);
+  }
+
+  #tell(instance: Parameters<typeof describe>[0]): HostComputer {
+    const { links, roster } = this.#parts;
+    const told = describe(instance);
+    if (this.#copies.has(labelsOf(instance).operation)) {
+      return { id: told.id, status: 'building', ready: false };
+    }
+    const running = told.status === 'running';
+    const resident = running ? roster.get(told.id) : undefined;
+    const idle = resident !== undefined && !links.busy(instance.id);
+    return {
+      ...told,
+      ready: running && links.ready(instance.id),
+      ...(idle && { idle_s: Math.floor(idleMs(resident) / 1_000) }),
+    };
+  }
+}
+
+const enginesWord: Partial<Record<HostComputer['status'], InstanceStatus>> = {
+  running: 'running',
+  suspended: 'frozen',
+  stopped: 'stopped',
+};
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,111 @@
+// The base image, made once per recipe and kept in the user's cache folder.
+
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { machineArchive } from './archive.ts';
+import { bootstrap } from './bootstrap.ts';
+import { takeBuildLock } from './build-lock.ts';
+import { removeBuildFolder } from './leftovers.ts';
+import { writeMetadata } from './metadata.ts';
+import { recipeDigest, recipeFolder, release } from './recipe.ts';
+import { BuildStages, type Progress } from './stages.ts';
+import { ensureTools } from './tools.ts';
+
+export interface BaseImage {
+  readonly digest: string;
+  readonly metadata: string;
+  readonly rootfs: string;
+}
+
+export interface BaseImageOptions {
+  /** Defaults to CUBICLE_CACHE, then ~/.cache/cubicle. */
+  readonly cacheDir?: string | undefined;
+  readonly say: (line: string) => void;
+  readonly progress: (progress: Progress) => void;
+  /** Ends a build, and removes what it made so far. */
+  readonly signal?: AbortSignal | undefined;
+  /** Another recipe's folder, for tests. */
+  readonly recipe?: string | undefined;
+}
+
+const defaultCacheDir = (): string =>
+  process.env['CUBICLE_CACHE'] || join(homedir(), '.cache/cubicle');
+
+/** What is being made has this prefix; the image itself appears by a rename. */
+const unfinished = 'making-';
+
+/** Returns at once when the image is there; else makes it, or waits for the process that does. */
+export async function ensureBaseImage(options: BaseImageOptions): Promise<BaseImage> {
+  const { say, recipe = recipeFolder } = options;
+  const folder = resolve(options.cacheDir ?? defaultCacheDir(), 'images');
+  const digest = await recipeDigest(recipe);
+  const image = imageIn(join(folder, `base-${digest}`), digest);
+  if (await isWhole(image)) return image;
+  await mkdir(folder, { recursive: true });
+  const lock = await takeBuildLock(join(folder, 'lock'), () =>
+    say('Another process is making the base image; waiting for it'),
+  );
+  try {
+    if (!(await isWhole(image))) await make(folder, digest, recipe, options);
+    return image;
+  } finally {
+    await lock.release();
+  }
+}
+
+async function make(
+  folder: string,
+  digest: string,
+  recipe: string,
+  { say, progress, signal }: BaseImageOptions,
+): Promise<void> {
+  if (process.geteuid?.() !== 0) throw new Error('The base image can only be made by root.');
+  // Ours alone while we hold the lock: whatever is unfinished, nobody is finishing it.
+  for (const name of await readdir(folder)) {
+    if (name.startsWith(unfinished)) await removeBuildFolder(join(folder, name));
+  }
+  const archive = await machineArchive(release);
+  await ensureTools(say);
+  say('Making the base image, once for this version of its recipe');
+  const work = join(folder, `${unfinished}${digest}`);
+  const result = join(work, 'image');
+  const downloads = join(folder, 'downloads');
+  try {
+    await mkdir(result, { recursive: true });
+    const { metadata, rootfs } = imageIn(result, digest);
+    const stages = new BuildStages(progress);
+    await bootstrap({ recipe, archive, work, downloads, squashfs: rootfs, stages, signal });
+    if ((await recipeDigest(recipe)) !== digest) {
+      throw new Error('The recipe of the base image was changed while the image was made.');
+    }
+    await writeMetadata(result, digest);
+    await Promise.all([metadata, rootfs].map(syncFile));
+    await rename(result, join(folder, `base-${digest}`));
+    await rm(downloads, { recursive: true, force: true });
+    stages.finished();
+  } finally {
+    await removeBuildFolder(work);
+  }
+}
+
+const imageIn = (folder: string, digest: string): BaseImage => ({
+  digest,
+  metadata: join(folder, 'metadata.tar'),
+  rootfs: join(folder, 'rootfs.squashfs'),
+});
+
+/** Before the rename: after a power cut there is either the whole file or no image. */
+async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function isWhole({ metadata, rootfs }: BaseImage): Promise<boolean> {
+  const looks = [metadata, rootfs].map((file) => stat(file).catch(() => undefined));
+  return (await Promise.all(looks)).every((found) => found?.isFile() === true);
+}

@@ -1,0 +1,85 @@
+// How a computer stands in the engine: the labels that join the two, and what its guest is given.
+
+import { randomBytes } from 'node:crypto';
+import type { HostComputer, HostShape } from '@cubicle/contract/host/api.ts';
+import type { Instance, InstanceSpec, Shape } from './engine/engine.ts';
+
+const names = {
+  computer: 'computer',
+  operation: 'operation',
+  resolution: 'resolution',
+  image: 'image',
+  suspendedAt: 'suspended-at',
+} as const;
+
+export interface Labels {
+  /** Empty for one that waits in the pool. */
+  readonly computer: string;
+  /** The operation that made it. */
+  readonly operation: string;
+  readonly resolution: string;
+  /** The digest of the image it was made from. */
+  readonly image: string;
+}
+
+export function labelsOf({ labels }: Instance): Labels {
+  return {
+    computer: labels[names.computer] ?? '',
+    operation: labels[names.operation] ?? '',
+    resolution: labels[names.resolution] ?? '',
+    image: labels[names.image] ?? '',
+  };
+}
+
+export function suspendedNow(): Record<string, string> {
+  return { [names.suspendedAt]: new Date().toISOString() };
+}
+
+export function newInstanceId(): string {
+  return `cub-${randomBytes(6).toString('hex')}`;
+}
+
+export interface SpecParts {
+  readonly id: string;
+  readonly shape: Shape;
+  readonly labels: Labels;
+  readonly linkDir: string;
+  readonly agentDir: string;
+}
+
+/** A guest writes to neither folder: what it keeps is on its own disk, within its own limits. */
+export function specOf({ id, shape, labels, linkDir, agentDir }: SpecParts): InstanceSpec {
+  const mount = (name: string, hostPath: string) => ({
+    name,
+    hostPath,
+    guestPath: `/opt/cubicle/${name}`,
+    readOnly: true,
+  });
+  return {
+    id,
+    shape,
+    labels: { ...labels },
+    mounts: [mount('agent', agentDir), mount('link', linkDir)],
+  };
+}
+
+export function shapeOf({ cpu, ram_mb, disk_gb }: HostShape): Shape {
+  return { cpu, ramMb: ram_mb, diskGb: disk_gb };
+}
+
+const statuses = {
+  running: 'running',
+  stopped: 'stopped',
+  frozen: 'suspended',
+  broken: 'half-removed',
+} as const;
+
+export function describe(instance: Instance): Omit<HostComputer, 'ready' | 'idle_s'> {
+  const status = statuses[instance.status];
+  const at = instance.labels[names.suspendedAt];
+  return {
+    id: labelsOf(instance).computer,
+    status,
+    ...(status === 'suspended' && at !== undefined && { suspended_at: at }),
+  };
+}

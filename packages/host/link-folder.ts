@@ -1,0 +1,40 @@
+// What the host gives a guest: a folder with the socket its agent calls and the computer's description.
+// Mounted read-only, so that nothing a guest does there reaches the host's files.
+
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+export interface Description {
+  /** The instance's, which stays the same when a computer moves into it: a copied disk is known by it. */
+  readonly id: string;
+  readonly resolution: string;
+  readonly hostname: string;
+}
+
+export class LinkFolders {
+  readonly #root: string;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  of(instance: string): string {
+    return join(this.#root, instance);
+  }
+
+  async describe(description: Description): Promise<string> {
+    const folder = this.of(description.id);
+    await mkdir(folder, { recursive: true });
+    // The guest's root is nobody here. Said apart from mkdir, which the umask has a word in.
+    await chmod(folder, 0o755);
+    const file = join(folder, 'computer.json');
+    await writeFile(`${file}.new`, `${JSON.stringify(description)}\n`);
+    await chmod(`${file}.new`, 0o644);
+    await rename(`${file}.new`, file);
+    return folder;
+  }
+
+  async remove(instance: string): Promise<void> {
+    await rm(this.of(instance), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,61 @@
+// Which computers this host has, and what happened to them lately: most questions are answered from here
+// without asking the engine. Rebuilt from the engine's labels when the daemon starts.
+
+import type { HostOutcome } from '@cubicle/contract/host/api.ts';
+import { limits } from '@cubicle/contract/limits.ts';
+import type { InstanceStatus } from './engine/engine.ts';
+
+export interface Resident {
+  readonly instance: string;
+  /** As of the last command or question. */
+  status: InstanceStatus;
+  /** When it was last started, and when somebody last used it; by the steady clock. */
+  startedAt: number;
+  usedAt: number;
+  /** How many uses are under way. */
+  uses: number;
+  /** The last command's operation and its outcome: asked again, it is told and not repeated. */
+  last?: { readonly operation: string; readonly outcome: HostOutcome };
+}
+
+export class Roster {
+  readonly #residents = new Map<string, Resident>();
+
+  get(computer: string): Resident | undefined {
+    return this.#residents.get(computer);
+  }
+
+  add(computer: string, instance: string, status: InstanceStatus): Resident {
+    const now = performance.now();
+    const resident = { instance, status, startedAt: now, usedAt: now, uses: 0 };
+    this.#residents.set(computer, resident);
+    return resident;
+  }
+
+  remove(computer: string): void {
+    this.#residents.delete(computer);
+  }
+
+  /** Notes a use until the returned function is called. */
+  use(computer: string): () => void {
+    const resident = this.#residents.get(computer);
+    if (resident === undefined) return () => {};
+    resident.uses += 1;
+    resident.usedAt = performance.now();
+    return () => {
+      resident.uses -= 1;
+      resident.usedAt = performance.now();
+    };
+  }
+
+  /** As long after a start a silent agent is expected (wire-guest section 0). */
+  isStarting(computer: string): boolean {
+    const resident = this.#residents.get(computer);
+    return resident !== undefined && performance.now() - resident.startedAt < limits.startingMs;
+  }
+}
+
+/** How long nobody has used it. */
+export function idleMs({ uses, usedAt }: Resident): number {
+  return uses > 0 ? 0 : performance.now() - usedAt;
+}

@@ -1,0 +1,75 @@
+// A computer as callers read it: what was asked for, joined with what its host says.
+
+import type { HostComputer } from '@cubicle/contract/host/api.ts';
+import type { Computer } from '@cubicle/contract/resources/computers.ts';
+import type { ComputerRow } from '../db/computers.ts';
+
+/** What the control plane's own record tells, without its host. */
+function identity(row: ComputerRow): Computer {
+  return {
+    id: row.id,
+    name: row.name,
+    os: row.os,
+    ...(row.desktop !== null && { desktop: row.desktop }),
+    template: row.template,
+    cpu: row.cpu,
+    ram_mb: row.ram_mb,
+    disk_gb: row.disk_gb,
+    ...(row.workspace_id !== null && { workspace_id: row.workspace_id }),
+    created_at: row.created_at.toISOString(),
+    ...(row.idle_suspend_min !== null && { idle_suspend_min: row.idle_suspend_min }),
+  };
+}
+
+/** One computer, with its host's word. `building` until the host has it. */
+export function recordOf(row: ComputerRow, host: HostComputer | undefined): Computer {
+  const status = statusOf(row, host);
+  const at = host?.suspended_at;
+  return {
+    ...identity(row),
+    status,
+    running_ram_mb: row.active ? row.ram_mb : 0,
+    resolution: row.resolution,
+    ...(status === 'suspended' && at !== undefined && { suspended: { at } }),
+    ...((status === 'building' || status === 'build-failed') && {
+      build: {
+        ...(row.build_source !== null && { source: row.build_source }),
+        started: row.created_at.toISOString(),
+        ...(row.build_failed !== null && { failed: row.build_failed }),
+      },
+    }),
+  };
+}
+
+export function statusOf(
+  row: ComputerRow,
+  host: HostComputer | undefined,
+): NonNullable<Computer['status']> {
+  if (row.build_failed !== null) return 'build-failed';
+  if (host === undefined) return row.state === 'deleting' ? 'half-removed' : 'building';
+  return host.status;
+}
+
+/** A row of a listing: its state, and the host's word where it has one. */
+export function listingRow(
+  row: ComputerRow,
+  host: HostComputer | undefined,
+  silent: boolean,
+): Computer {
+  if (row.state === 'deleted') {
+    return {
+      ...identity(row),
+      state: 'deleted',
+      deleted_at: (row.deleted_at ?? row.created_at).toISOString(),
+    };
+  }
+  if (row.state === 'lost') {
+    return {
+      ...identity(row),
+      state: 'lost',
+      lost_at: (row.lost_at ?? row.created_at).toISOString(),
+    };
+  }
+  if (silent) return { ...identity(row), state: 'unreachable', unreachable: true };
+  return { ...recordOf(row, host), state: row.state === 'deleting' ? 'deleting' : 'live' };
+}

@@ -1,0 +1,98 @@
+// Calls into a running computer: passed on to its host, with waking where the wake table says so
+// (wire-guest section 0), and failures told in the words of the registry.
+
+import type { IncomingMessage } from 'node:http';
+import { type ErrorName, Refusal } from '@cubicle/contract/errors.ts';
+import { type GuestFailure, guestFailure } from '@cubicle/contract/host/api.ts';
+import type { ComputerRow } from '../db/computers.ts';
+import type { Fleet } from '../hosts/fleet.ts';
+import type { HostRequest } from '../hosts/host.ts';
+import { upstreamError, UpstreamRefusal } from '../hosts/upstream.ts';
+import type { Authority } from './authority.ts';
+import type { ComputerChanges } from './computer-changes.ts';
+import type { Computers } from './computers.ts';
+
+export interface GuestCall extends Omit<HostRequest, 'path'> {
+  readonly path: (id: string) => string;
+  /** Whether a suspended computer is resumed for it. */
+  readonly wakes: boolean;
+}
+
+const errorOf: Record<GuestFailure['failure'], ErrorName> = {
+  absent: 'computer_not_running',
+  not_running: 'computer_not_running',
+  suspended: 'computer_suspended_here',
+  starting: 'computer_starting',
+  silent: 'guest_silent',
+  busy: 'guest_busy',
+  desktop_absent: 'desktop_absent',
+  too_many: 'exec_too_many',
+  unknown_command: 'execution_unknown',
+  no_file: 'file_unknown',
+  refused_file: 'file_refused',
+  file_exists: 'file_exists',
+  file_too_large: 'file_too_large',
+  range: 'range_unsatisfiable',
+  unsupported: 'create_only_unsupported',
+};
+
+export class GuestCalls {
+  readonly #computers: Computers;
+  readonly #changes: ComputerChanges;
+  readonly #fleet: Fleet;
+
+  constructor(computers: Computers, changes: ComputerChanges, fleet: Fleet) {
+    this.#computers = computers;
+    this.#changes = changes;
+    this.#fleet = fleet;
+  }
+
+  /** The host's answer, its body unread; anything but success throws. */
+  async send(authority: Authority, id: string, call: GuestCall): Promise<IncomingMessage> {
+    const row = await this.#computers.row(authority, id);
+    if (call.wakes && !row.active) await this.#wake(authority, id);
+    const first = await this.#ask(row, call);
+    if (!(first instanceof Refusal)) return first;
+    // It was suspended a moment ago, for being idle.
+    if (!call.wakes || first.error !== 'computer_suspended_here') throw first;
+    await this.#wake(authority, id);
+    const second = await this.#ask(row, call);
+    if (second instanceof Refusal) throw second;
+    return second;
+  }
+
+  async #ask(row: ComputerRow, call: GuestCall): Promise<IncomingMessage | Refusal> {
+    const { path, wakes: _, ...request } = call;
+    const host = await this.#fleet.host(row.host_id);
+    let response: IncomingMessage;
+    try {
+      response = await host.send({ ...request, path: path(row.id) });
+    } catch (cause) {
+      if (cause instanceof Refusal) throw cause;
+      if (cause instanceof Error && cause.cause instanceof Refusal) throw cause.cause;
+      throw Object.assign(new Refusal('host_unreachable'), { cause });
+    }
+    return (response.statusCode ?? 500) < 300 ? response : refusalFrom(response);
+  }
+
+  /** Resumes a suspended computer; one that is stopped stays so, and the call is refused. */
+  async #wake(authority: Authority, id: string): Promise<void> {
+    await this.#changes.start(authority, id, true);
+  }
+}
+
+async function refusalFrom(response: IncomingMessage): Promise<Refusal> {
+  const status = response.statusCode ?? 500;
+  // It does not know us, or not the path: nothing of the caller's doing.
+  if (status === 401 || status === 404) {
+    response.resume();
+    return new Refusal('host_unreachable');
+  }
+  const body = await upstreamError(response);
+  const { success, data } = guestFailure.safeParse(body);
+  if (!success) return new UpstreamRefusal(status, body);
+  const problem = data.error === '' ? 'The path cannot be used.' : data.error;
+  const length: Record<string, string> =
+    data.failure === 'range' ? { 'Content-Range': `bytes */${data.size ?? 0}` } : {};
+  return new Refusal(errorOf[data.failure], { problem }, {}, length);
+}

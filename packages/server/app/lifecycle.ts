@@ -1,0 +1,204 @@
+// A change of a computer, in three steps: recorded, carried out by its host, settled. Any process may die
+// between two of them; another one takes the operation up, repeats the command and settles it.
+
+import { Refusal } from '@cubicle/contract/errors.ts';
+import type { HostCommand, HostOutcome } from '@cubicle/contract/host/api.ts';
+import { type ComputerRow, hostOfComputer, setComputerUnheard } from '../db/computers.ts';
+import { type Database, type Runner, violated } from '../db/database.ts';
+import { releaseKey, spendKey, storeAnswer } from '../db/idempotency.ts';
+import {
+  forgetOperation,
+  insertOperation,
+  lockOperation,
+  type OperationRow,
+  renewOperations,
+  setOperation,
+  takeUpOperations,
+} from '../db/operations.ts';
+import type { Fleet } from '../hosts/fleet.ts';
+import { HostAway } from '../hosts/host.ts';
+import { type Authority, changeAs } from './authority.ts';
+import { type Keyed, takeKey } from './idempotency.ts';
+import { newId } from './secrets.ts';
+import { type Settled, settle, undo } from './settle.ts';
+
+/** How long an operation stays with a process that has fallen silent; a living one renews it in time. */
+const holdS = 10;
+export const renewMs = 2_500;
+/** How long a host may take. */
+const answerMs = 90_000;
+/** A keyed call whose outcome is not heard within this is lost (wire-computers section 9). */
+const lostAfterMs = 3_600_000;
+
+export interface Prepared {
+  readonly computer: ComputerRow;
+  readonly command: CommandWish;
+}
+
+/** A host's command before its operation has an id. */
+export type CommandWish = HostCommand extends infer Command
+  ? Command extends HostCommand
+    ? Omit<Command, 'operation'>
+    : never
+  : never;
+
+export class Lifecycle {
+  readonly #database: Database;
+  readonly #fleet: Fleet;
+  /** Operations that this process is carrying out. */
+  readonly #held = new Set<string>();
+
+  constructor(database: Database, fleet: Fleet) {
+    this.#database = database;
+    this.#fleet = fleet;
+  }
+
+  async renew(): Promise<void> {
+    if (this.#held.size > 0) await renewOperations(this.#database, [...this.#held], holdS);
+  }
+
+  /**
+   * `prepare` checks the rules and takes the room, in the transaction that records the operation.
+   * What it throws is a refusal that records nothing.
+   */
+  async change(
+    authority: Authority,
+    keyed: Keyed | undefined,
+    prepare: (tx: Runner) => Promise<Prepared>,
+  ): Promise<Settled> {
+    const operationId = newId('operation');
+    const { computer, command } = await this.#record(authority, keyed, operationId, prepare);
+    const told: HostCommand = { ...command, operation: operationId };
+    return this.#holding(operationId, async () => {
+      let outcome: HostOutcome;
+      try {
+        const host = await this.#fleet.host(computer.host_id);
+        outcome = await host.command(computer.id, told, answerMs);
+      } catch (error) {
+        return this.#unheard(operationId, computer, told, keyed, error);
+      }
+      return this.#settle(operationId, outcome);
+    });
+  }
+
+  async #holding<Result>(operationId: string, work: () => Promise<Result>): Promise<Result> {
+    this.#held.add(operationId);
+    try {
+      return await work();
+    } finally {
+      this.#held.delete(operationId);
+    }
+  }
+
+  async #record(
+    authority: Authority,
+    keyed: Keyed | undefined,
+    operationId: string,
+    prepare: (tx: Runner) => Promise<Prepared>,
+  ): Promise<Prepared> {
+    try {
+      return await changeAs(this.#database, authority, 'member', async (tx) => {
+        if (keyed !== undefined) await takeKey(tx, authority, keyed, operationId);
+        const prepared = await prepare(tx);
+        await insertOperation(tx, {
+          id: operationId,
+          accountId: authority.accountId,
+          computerId: prepared.computer.id,
+          kind: prepared.command.kind,
+          idempotencyKey: keyed?.key ?? null,
+          command: { ...prepared.command, operation: operationId },
+          holdS,
+        });
+        return prepared;
+      });
+    } catch (error) {
+      if (violated(error) === 'operations_one_at_a_time') throw new Refusal('computer_busy');
+      throw error;
+    }
+  }
+
+  async #settle(operationId: string, outcome: HostOutcome): Promise<Settled> {
+    const settled = await this.#database.transaction(async (tx) => {
+      const operation = await lockOperation(tx, operationId);
+      // Another process took it up and was faster; what it settled stands.
+      if (operation === undefined)
+        throw new Refusal('host_outcome_unknown', {}, { operation_id: operationId });
+      const result = await settle(tx, operation, outcome);
+      if (result instanceof Refusal) {
+        await forgetOperation(tx, operationId);
+        await releaseKey(tx, operationId);
+      } else {
+        await storeAnswer(tx, operationId, result.status, result.body);
+      }
+      return result;
+    });
+    if (settled instanceof Refusal) throw settled;
+    return settled;
+  }
+
+  /** The host was never asked: as if the call had not been made. Or it was, and nothing was heard. */
+  async #unheard(
+    operationId: string,
+    computer: ComputerRow,
+    command: HostCommand,
+    keyed: Keyed | undefined,
+    error: unknown,
+  ): Promise<never> {
+    if (error instanceof HostAway) {
+      await this.#database.transaction(async (tx) => {
+        await undo(tx, computer, command);
+        await forgetOperation(tx, operationId);
+        await releaseKey(tx, operationId);
+      });
+      throw new Refusal('host_unreachable');
+    }
+    // A power change without a key is told as lost at once; the rest is found out by taking it up.
+    const power = ['start', 'stop', 'suspend', 'restart'].includes(command.kind);
+    await this.#database.transaction(async (tx) => {
+      await spendKey(tx, operationId);
+      if (command.kind === 'create' || command.kind === 'clone') {
+        await setComputerUnheard(tx, computer.id, true);
+      }
+      if (power && keyed === undefined) {
+        await setOperation(tx, operationId, 'failed', lost);
+      }
+    });
+    throw new Refusal('host_outcome_unknown', {}, { operation_id: operationId });
+  }
+
+  /** Takes up operations whose holder is gone: repeats their command, which hosts allow, and settles them. */
+  async takeUp(): Promise<void> {
+    const taken = await takeUpOperations(this.#database, holdS, 10);
+    await Promise.all(taken.map((operation) => this.resume(operation)));
+  }
+
+  async resume(operation: OperationRow): Promise<void> {
+    await this.#holding(operation.id, () => this.#resume(operation));
+  }
+
+  async #resume(operation: OperationRow): Promise<void> {
+    try {
+      const command = operation.command as HostCommand;
+      const host = await this.#fleet.host(await this.#hostOf(operation));
+      await this.#settle(
+        operation.id,
+        await host.command(operation.computer_id, command, answerMs),
+      );
+    } catch (error) {
+      // A refusal settles it too. A silent host is asked again, for an hour.
+      if (error instanceof Refusal) return;
+      if (Date.now() - operation.created_at.getTime() > lostAfterMs) {
+        await setOperation(this.#database, operation.id, 'failed', lost);
+      }
+    }
+  }
+
+  async #hostOf(operation: OperationRow): Promise<string> {
+    const hostId = await hostOfComputer(this.#database, operation.computer_id);
+    if (hostId === undefined)
+      throw new Error(`the computer ${operation.computer_id} has no record`);
+    return hostId;
+  }
+}
+
+const lost = { code: 'lost', message: 'It was never heard how the call ended.' };

@@ -1,0 +1,149 @@
+// One host as the control plane reaches it. A host that does not answer is away, and the difference
+// between "never asked" and "asked, not heard" is kept: only the second leaves an outcome unknown.
+
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import type { z } from 'zod';
+import {
+  hostComputer,
+  type HostCommand,
+  type HostComputer,
+  type HostOutcome,
+  hostOutcome,
+  hostPaths,
+  type HostReport,
+  hostReport,
+} from '@cubicle/contract/host/api.ts';
+
+/** The host could not be reached, so nothing was asked of it. */
+export class HostAway extends Error {}
+/** The host was asked and did not answer: the outcome is unknown. */
+class HostSilent extends Error {}
+
+export interface HostAddress {
+  readonly id: string;
+  readonly address: string;
+  readonly token: string;
+}
+
+export interface HostRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Record<string, string>;
+  /** What is streamed is sent once the host has said that it wants it. */
+  readonly body?: string | AsyncIterable<Uint8Array>;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+export class Host {
+  readonly id: string;
+  readonly #address: HostAddress;
+
+  constructor(address: HostAddress) {
+    this.id = address.id;
+    this.#address = address;
+  }
+
+  async report(timeoutMs = 5_000): Promise<HostReport> {
+    return this.#json(hostReport, { method: 'GET', path: hostPaths.report, timeoutMs });
+  }
+
+  /** Undefined when the host has no such computer. */
+  async computer(id: string, timeoutMs = 5_000): Promise<HostComputer | undefined> {
+    const path = hostPaths.computer(id);
+    const response = await this.send({ method: 'GET', path, timeoutMs });
+    if (response.statusCode === 404) {
+      response.resume();
+      return undefined;
+    }
+    return hostComputer.parse(JSON.parse(await text(response)));
+  }
+
+  async command(id: string, command: HostCommand, timeoutMs: number): Promise<HostOutcome> {
+    return this.#json(hostOutcome, {
+      method: 'POST',
+      path: hostPaths.commands(id),
+      body: JSON.stringify(command),
+      timeoutMs,
+    });
+  }
+
+  /** Any call; the answer's body is the caller's to read. */
+  send({ method, path, headers, body, timeoutMs, signal }: HostRequest): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      let connected = false;
+      const socketPath = this.#address.address.replace(/^unix:/, '');
+      const request = httpRequest({
+        socketPath,
+        method,
+        path,
+        headers: {
+          authorization: `Bearer ${this.#address.token}`,
+          ...headers,
+          // Not a byte of an upload is taken before the host wants it: it can be sent again.
+          ...(isStream(body) && { expect: '100-continue' }),
+        },
+        timeout: timeoutMs,
+        ...(signal && { signal }),
+      });
+      request.on('socket', (socket) => {
+        if (socket.connecting) socket.once('connect', () => (connected = true));
+        else connected = true;
+      });
+      request.on('response', (response) => {
+        // From here on the caller's own bounds hold.
+        request.setTimeout(0);
+        // One that was answered before it was sent whole leaves a connection that nobody else can use.
+        response.once('close', () => {
+          if (!request.writableFinished) request.destroy();
+        });
+        resolve(response);
+      });
+      request.on('timeout', () => request.destroy(new Error('the host did not answer in time')));
+      request.on('error', (cause) => {
+        const problem = `host ${this.id}: ${cause.message}`;
+        reject(connected ? new HostSilent(problem, { cause }) : new HostAway(problem, { cause }));
+      });
+      if (!isStream(body)) request.end(body);
+      else {
+        request.flushHeaders();
+        request.once('continue', () => {
+          pipeline(body, request).catch((error: Error) => request.destroy(error));
+        });
+      }
+    });
+  }
+
+  async #json<Schema extends z.ZodType>(
+    schema: Schema,
+    request: HostRequest,
+  ): Promise<z.infer<Schema>> {
+    const response = await this.send(request);
+    try {
+      const body = await text(response);
+      if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}: ${body}`);
+      return schema.parse(JSON.parse(body));
+    } catch (cause) {
+      throw new HostSilent(`host ${this.id} gave no usable answer`, { cause });
+    }
+  }
+}
+
+function isStream(body: HostRequest['body']): body is AsyncIterable<Uint8Array> {
+  return body !== undefined && typeof body !== 'string';
+}
+
+/** Reports of a thousand computers have some hundred kilobytes. */
+const mostText = 16 * 1024 * 1024;
+
+async function text(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > mostText) throw new Error('an answer too large to read');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
