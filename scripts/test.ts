@@ -13,7 +13,7 @@ import { openEmbeddedPostgres } from '../packages/server/postgres/embedded.ts';
 import { root } from './checkout.ts';
 
 // These install the engine's packages on the machine and run it: only when asked for.
-const needsEngine = /tests\/host\/(engine-incus|incus-|base-image)/;
+const needsEngine = /tests\/(computers\/|host\/(engine-incus|incus-|base-image))/;
 const withEngine = process.env['CUBICLE_TEST_ENGINE'] === '1';
 
 const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));

@@ -31,10 +31,10 @@ async function run(): Promise<void> {
     process.exitCode = 1;
     return;
   }
-  const { engine, dataDir, cacheDir, pool } = settings;
+  const { engine, dataDir, cacheDir, pool, diskGb } = settings;
   let host: RunningHost;
   try {
-    host = await startHost({ engine, dataDir, cacheDir, pool }, (say) => tell({ say }));
+    host = await startHost({ engine, dataDir, cacheDir, pool, diskGb }, (say) => tell({ say }));
   } catch (error) {
     tell({ failed: error instanceof Error ? error.message : String(error) });
     process.exit(1);

@@ -110,6 +110,8 @@ function holdAgainstContract(method: string, path: string, answer: Answer): void
     assert.ok(raised, `${method} ${path} may not raise: ${answer.status} ${answer.text}`);
     return;
   }
+  // What is streamed may also be a part, or the word that a command has begun.
+  if (route.answer.bytes && [202, 206].includes(answer.status)) return;
   assert.equal(answer.status, route.answer.status);
   const checked = route.answer.schema.safeParse(answer.body);
   assert.ok(checked.success, `${method} ${path}: ${checked.error?.message}\n${answer.text}`);
