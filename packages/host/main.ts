@@ -39,9 +39,11 @@ export interface RunningHost {
 const memoryPromised = 2;
 const importMs = 600_000;
 
+/** `now`: the steady clock by which a computer is idle. */
 export async function startHost(
   settings: HostSettings,
   say: (line: string) => void,
+  now?: () => number,
 ): Promise<RunningHost> {
   const folder = join(settings.dataDir, 'host');
   const { id, token } = await hostIdentity(folder);
@@ -52,7 +54,7 @@ export async function startHost(
     const image = await prepareImage(engine, settings, say);
     const links = new GuestLinks();
     const folders = new LinkFolders(join(folder, 'links'));
-    const roster = new Roster();
+    const roster = new Roster(now);
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });

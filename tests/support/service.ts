@@ -30,6 +30,8 @@ export interface TestService {
   /** Another server process's worth of service on the same database. */
   beside(): Promise<{ as(key?: string): Client; stop(): Promise<void> }>;
   readonly host: RunningHost | undefined;
+  /** Makes a host of the test's own known. */
+  register(host: RunningHost['row']): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -101,6 +103,7 @@ export async function startService({
       return { as: clientOf(other.baseUrl), stop: () => other.stop() };
     },
     host,
+    register: (row) => server.registerHost(row),
     async stop() {
       await server.stop();
       await host?.stop();
