@@ -70,7 +70,7 @@ export async function startHost(
     const api = new HostApi({
       token,
       computers,
-      host: async () => host,
+      host: async () => ({ ...host, waiting: pool.waiting }),
       guest: (call) => guests.answer(call),
       log,
     });
