@@ -29,6 +29,9 @@ type CloneCommand = Extract<HostCommand, { kind: 'clone' }>;
 
 /** A copy on a pool without copy-on-write may take long. */
 const copyMs = 1_800_000;
+/** Kept for the computers that are there. */
+const sparedDiskGb = 2;
+const roomMs = 5_000;
 /** Taking back what a failed create left. */
 const cleanUpMs = 60_000;
 
@@ -37,6 +40,8 @@ export class Computers {
   readonly #turns = new Turns();
   /** Copies under way, and how those ended that nobody has asked about since. By their operation. */
   readonly #copies = new Map<string, HostOutcome>();
+
+  #room = { freeGb: 0, until: 0 };
 
   constructor(parts: ComputersParts) {
     this.#parts = parts;
@@ -148,8 +153,9 @@ export class Computers {
   async #create(context: Context, computer: string, command: CreateCommand): Promise<HostOutcome> {
     const { engine, roster, pool } = this.#parts;
     pool.fillSoon();
-    const booted = roster.get(computer) === undefined && command.start;
-    const taken = booted ? pool.take(command.resolution) : undefined;
+    await this.#requireRoom(context);
+    const isNew = roster.get(computer) === undefined;
+    const taken = isNew && command.start ? pool.take(command.resolution) : undefined;
     const resident =
       roster.get(computer) ?? roster.add(computer, taken ?? newInstanceId(), 'stopped');
     try {
@@ -170,6 +176,15 @@ export class Computers {
     resident.status = 'running';
     resident.startedAt = performance.now();
     return { outcome: 'done', status: 'running' };
+  }
+
+  /** More disk is promised than is there, so what is really left is looked at, now and then. */
+  async #requireRoom(context: Context): Promise<void> {
+    if (performance.now() > this.#room.until) {
+      const freeGb = await this.#parts.engine.freeDiskGb(context);
+      this.#room = { freeGb, until: performance.now() + roomMs };
+    }
+    if (this.#room.freeGb < sparedDiskGb) throw new EngineError('room', 'the disk is nearly full');
   }
 
   async #make(
@@ -211,6 +226,7 @@ export class Computers {
     const instance = source && (await engine.get(context, source.instance));
     if (instance === undefined) return { outcome: 'refused', why: 'absent' };
     if (instance.status === 'running') return { outcome: 'refused', why: 'running' };
+    await this.#requireRoom(context);
     const copy = roster.get(computer) ?? roster.add(computer, newInstanceId(), 'stopped');
     const { image } = labelsOf(instance);
     const spec = await this.#prepare(computer, copy.instance, command, image);

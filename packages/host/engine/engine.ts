@@ -91,6 +91,8 @@ export interface Engine {
 
   /** What the machine has for computers in all. */
   capacity(context: Context): Promise<Capacity>;
+  /** Of the disk: what nothing has been written to yet, in GB. */
+  freeDiskGb(context: Context): Promise<number>;
   /** Bytes of memory in use by a running instance. */
   memoryInUse(context: Context, id: string): Promise<number>;
 

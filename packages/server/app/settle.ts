@@ -61,7 +61,7 @@ async function settleDone(
 ): Promise<Settled> {
   await setOperation(tx, operation.id, 'succeeded');
   if (command.kind === 'delete') await setComputerState(tx, row.id, 'deleted');
-  else await setComputerActive(tx, row.id, status === 'running');
+  else await setComputerActive(tx, row.id, status === 'running', status === 'suspended');
   if (command.kind === 'restart') await rotateCredentials(tx, row.id);
   if (command.kind === 'resize') await changeComputer(tx, row.id, command.shape);
   if (command.kind === 'create' || command.kind === 'clone' || command.kind === 'resize') {

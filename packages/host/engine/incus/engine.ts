@@ -143,21 +143,25 @@ export class IncusEngine implements Engine {
 
   capacity(context: Context): Promise<Capacity> {
     return patiently(context, async () => {
-      const [machine, pool] = await Promise.all([
+      const [machine, space] = await Promise.all([
         this.#client.get<{ cpu: { total: number }; memory: { total: number } }>(
           context,
           '/1.0/resources',
         ),
-        this.#client.get<{ space: { total: number } }>(
-          context,
-          `/1.0/storage-pools/${this.#place.pool}/resources`,
-        ),
+        this.#space(context),
       ]);
       return {
         cpu: machine.cpu.total,
         ramMb: Math.floor(machine.memory.total / 2 ** 20),
-        diskGb: Math.floor(pool.space.total / 2 ** 30),
+        diskGb: Math.floor(space.total / 2 ** 30),
       };
+    });
+  }
+
+  freeDiskGb(context: Context): Promise<number> {
+    return patiently(context, async () => {
+      const { total, used } = await this.#space(context);
+      return (total - used) / 2 ** 30;
     });
   }
 
@@ -168,6 +172,12 @@ export class IncusEngine implements Engine {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#client.close();
+  }
+
+  async #space(context: Context): Promise<{ total: number; used: number }> {
+    const path = `/1.0/storage-pools/${this.#place.pool}/resources`;
+    return (await this.#client.get<{ space: { total: number; used: number } }>(context, path))
+      .space;
   }
 
   /**

@@ -161,6 +161,11 @@ export class SimulatedEngine implements Engine {
     return this.#look(context, 'capacity', () => this.#options.capacity ?? roomy);
   }
 
+  /** Nothing is written at all. */
+  freeDiskGb(context: Context): Promise<number> {
+    return this.#look(context, 'freeDiskGb', () => (this.#options.capacity ?? roomy).diskGb);
+  }
+
   /** A fifth of what it may have, as an idle desktop does. */
   memoryInUse(context: Context, id: string): Promise<number> {
     return this.#look(context, 'memoryInUse', () => {
