@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { HostApi } from './api.ts';
 import { agentFolder } from './agent-folder.ts';
 import { Computers } from './computers.ts';
-import type { Engine } from './engine/engine.ts';
+import type { Context, Engine } from './engine/engine.ts';
 import { readEndpoint } from './engine/incus/endpoint.ts';
 import { canRunEngine } from './engine/incus/install.ts';
 import { openIncus } from './engine/incus/open.ts';
@@ -37,17 +37,19 @@ export interface RunningHost {
 const promised = { memory: 2, disk: 8 };
 const importMs = 600_000;
 
+/** Aborting gives up a start that is half way; a host that has started is stopped by `stop`. */
 export async function startHost(
   settings: HostSettings,
   say: (line: string) => void,
+  signal: AbortSignal = new AbortController().signal,
 ): Promise<RunningHost> {
   const folder = join(settings.dataDir, 'host');
   const { id, token } = await hostIdentity(folder);
-  const whole = { signal: new AbortController().signal };
+  const context = { signal };
   const log = (problem: unknown) => console.error(problem);
-  const { engine, stop: stopEngine } = await openEngine(settings, say);
+  const { engine, stop: stopEngine } = await openEngine(context, settings, say);
   try {
-    const image = await prepareImage(engine, settings, say);
+    const image = await prepareImage(context, engine, settings, say);
     const links = new GuestLinks();
     const folders = new LinkFolders(join(folder, 'links'));
     const roster = new Roster();
@@ -57,10 +59,10 @@ export async function startHost(
     // One template so far; others come with builds.
     const imageOf = async () => image;
     const computers = new Computers({ engine, links, folders, roster, pool, agentDir, imageOf });
-    await computers.adopt(whole);
+    await computers.adopt(context);
     pool.fillSoon();
 
-    const { cpu, ramMb, diskGb } = await engine.capacity(whole);
+    const { cpu, ramMb, diskGb } = await engine.capacity(context);
     const host = {
       id,
       cpu,
@@ -98,6 +100,7 @@ interface OpenEngine {
 }
 
 async function openEngine(
+  context: Context,
   { engine: kind, dataDir }: HostSettings,
   say: (line: string) => void,
 ): Promise<OpenEngine> {
@@ -108,12 +111,12 @@ async function openEngine(
   const endpoint = readEndpoint(process.env);
   const ability = await canRunEngine();
   if (endpoint === undefined && !ability.can) throw new Error(ability.reason);
-  const { signal } = new AbortController();
-  const opened = await openIncus({ signal }, { dataDir, say, endpoint });
+  const opened = await openIncus(context, { dataDir, say, endpoint });
   return { engine: opened.engine, stop: () => opened.stop({ keepComputers: true }) };
 }
 
 async function prepareImage(
+  { signal }: Context,
   engine: Engine,
   { cacheDir }: HostSettings,
   say: (line: string) => void,
@@ -121,11 +124,16 @@ async function prepareImage(
   const image =
     engine.kind === 'simulated'
       ? { digest: 'simulated', metadata: '', rootfs: '' }
-      : await ensureBaseImage({ cacheDir, say, progress: progressBar(process.stdout) });
-  const context = { signal: AbortSignal.timeout(importMs) };
-  if (!(await engine.hasImage(context, image.digest))) {
+      : await ensureBaseImage({ cacheDir, say, progress: progressBar(process.stdout), signal });
+  const context = { signal: AbortSignal.any([signal, AbortSignal.timeout(importMs)]) };
+  const known = await engine.images(context);
+  if (!known.includes(image.digest)) {
     say('Importing the base image');
     await engine.importImage(context, image.digest, image);
+  }
+  // Computers made from an earlier one keep their disks.
+  for (const old of known.filter((digest) => digest !== image.digest)) {
+    await engine.removeImage(context, old);
   }
   return image.digest;
 }

@@ -65,7 +65,8 @@ export interface ImageFiles {
 export interface Engine {
   readonly kind: 'incus' | 'simulated';
 
-  hasImage(context: Context, digest: string): Promise<boolean>;
+  /** The digests of its images. */
+  images(context: Context): Promise<string[]>;
   importImage(context: Context, digest: string, files: ImageFiles): Promise<void>;
   removeImage(context: Context, digest: string): Promise<void>;
 

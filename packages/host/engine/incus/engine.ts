@@ -11,7 +11,7 @@ import {
 } from '../engine.ts';
 import { Turns } from '../../turns.ts';
 import type { IncusClient } from './client.ts';
-import { findImage, importImage, removeImage } from './images.ts';
+import { findImage, importImage, listImages, removeImage } from './images.ts';
 import { isWhole, labelConfig, limits, rootDisk, toInstance } from './instance.ts';
 import { Instances, pathOf } from './instances.ts';
 import { patiently, unlessAborted } from './patience.ts';
@@ -34,11 +34,8 @@ export class IncusEngine implements Engine {
     this.#instances = new Instances(client, place);
   }
 
-  hasImage(context: Context, digest: string): Promise<boolean> {
-    return patiently(
-      context,
-      async () => (await findImage(context, this.#client, digest)) !== undefined,
-    );
+  images(context: Context): Promise<string[]> {
+    return patiently(context, () => listImages(context, this.#client));
   }
 
   importImage(context: Context, digest: string, files: ImageFiles): Promise<void> {

@@ -56,8 +56,8 @@ export class SimulatedEngine implements Engine {
     this.#images = new Journal(join(options.folder, 'images.jsonl'));
   }
 
-  hasImage(context: Context, digest: string): Promise<boolean> {
-    return this.#look(context, 'hasImage', () => this.#images.get(digest) !== undefined);
+  images(context: Context): Promise<string[]> {
+    return this.#look(context, 'images', () => this.#images.keys());
   }
 
   importImage(context: Context, digest: string, files: ImageFiles): Promise<void> {
