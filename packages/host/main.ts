@@ -29,6 +29,7 @@ export interface HostSettings {
 export interface RunningHost {
   /** As the control plane registers it. */
   readonly row: { id: string; address: string; cpu: number; ram_mb: number; disk_gb: number };
+  readonly engine: Engine;
   /** Computers keep running. */
   stop(): Promise<void>;
 }
@@ -81,6 +82,7 @@ export async function startHost(
     await api.listen(socket);
     return {
       row: { ...host, address: `unix:${socket}` },
+      engine,
       async stop() {
         await pool.stop();
         await api.close();

@@ -231,7 +231,7 @@ suite('computers', () => {
   test('a host that is away: single calls 503, listings 503 unless a short answer will do', async () => {
     const { as } = await service.account();
     const { id } = await create(as, { size: 'small' });
-    await service.host?.stop();
+    await service.host.cable.cut();
     assertRefused(await as.get(`/computers/${id}`), 503);
     assertRefused(await as.get('/computers'), 503);
     assertRefused(await post(as, `/computers/${id}/stop`), 503);

@@ -17,8 +17,12 @@ function identity(row: ComputerRow): Computer {
     disk_gb: row.disk_gb,
     ...(row.workspace_id !== null && { workspace_id: row.workspace_id }),
     created_at: row.created_at.toISOString(),
-    ...(row.idle_suspend_min !== null && { idle_suspend_min: row.idle_suspend_min }),
   };
+}
+
+/** Some answers do not say what is charged to the running pool (wire-computers section 2). */
+export function uncharged({ running_ram_mb: _, ...record }: Computer): Computer {
+  return record;
 }
 
 /** One computer, with its host's word. `building` until the host has it. */
@@ -30,6 +34,7 @@ export function recordOf(row: ComputerRow, host: HostComputer | undefined): Comp
     status,
     running_ram_mb: row.active ? row.ram_mb : 0,
     resolution: row.resolution,
+    ...(row.idle_suspend_min !== null && { idle_suspend_min: row.idle_suspend_min }),
     ...(status === 'suspended' && at !== null && { suspended: { at: at.toISOString() } }),
     ...((status === 'building' || status === 'build-failed') && {
       build: {

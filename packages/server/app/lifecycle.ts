@@ -20,7 +20,7 @@ import { HostAway } from '../hosts/host.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { type Keyed, takeKey } from './idempotency.ts';
 import { newId } from './secrets.ts';
-import { type Settled, settle, undo } from './settle.ts';
+import { Failed, type Settled, settle, undo } from './settle.ts';
 
 /** How long an operation stays with a process that has fallen silent; a living one renews it in time. */
 const holdS = 10;
@@ -127,12 +127,15 @@ export class Lifecycle {
       if (result instanceof Refusal) {
         await forgetOperation(tx, operationId);
         await releaseKey(tx, operationId);
+      } else if (result instanceof Failed) {
+        await spendKey(tx, operationId);
       } else {
         await storeAnswer(tx, operationId, result.status, result.body);
       }
       return result;
     });
     if (settled instanceof Refusal) throw settled;
+    if (settled instanceof Failed) throw settled.refusal;
     return settled;
   }
 
@@ -172,17 +175,17 @@ export class Lifecycle {
     await Promise.all(taken.map((operation) => this.resume(operation)));
   }
 
-  async resume(operation: OperationRow): Promise<void> {
-    await this.#holding(operation.id, () => this.#resume(operation));
+  async resume(operation: OperationRow, timeoutMs = answerMs): Promise<void> {
+    await this.#holding(operation.id, () => this.#resume(operation, timeoutMs));
   }
 
-  async #resume(operation: OperationRow): Promise<void> {
+  async #resume(operation: OperationRow, timeoutMs: number): Promise<void> {
     try {
       const command = operation.command as HostCommand;
       const host = await this.#fleet.host(await this.#hostOf(operation));
       await this.#settle(
         operation.id,
-        await host.command(operation.computer_id, command, answerMs),
+        await host.command(operation.computer_id, command, timeoutMs),
       );
     } catch (error) {
       // A refusal settles it too. A silent host is asked again, for an hour.

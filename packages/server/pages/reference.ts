@@ -104,7 +104,7 @@ function section(name: string, route: Route): Html {
         : ''
     }
     <h3>Answer <code>${route.answer.status}</code></h3>
-    ${fields(answer)}
+    ${answer ? fields(answer) : html`<p>${route.answer.mediaType ?? ''}</p>`}
     <details>
       <summary>Errors</summary>
       ${errorRows(errorsOf(route).map((error) => errors[error]))}
@@ -113,8 +113,8 @@ function section(name: string, route: Route): Html {
 }
 
 interface Operation {
-  requestBody?: { content: { 'application/json': { schema: Schema } } };
-  responses: Record<string, { content: { 'application/json': { schema: Schema } } }>;
+  requestBody?: { content: { 'application/json'?: { schema: Schema } } };
+  responses: Record<string, { content: { 'application/json'?: { schema: Schema } } }>;
 }
 
 const document = openapiDocument() as {
@@ -122,11 +122,12 @@ const document = openapiDocument() as {
   components: { schemas: Record<string, Schema> };
 };
 
-function schemasOf(route: Route): { request: Schema | undefined; answer: Schema } {
+/** Absent where what is sent is no JSON. */
+function schemasOf(route: Route): { request: Schema | undefined; answer: Schema | undefined } {
   const operation = document.paths[route.path]?.[route.method.toLowerCase()] as Operation;
   return {
-    request: operation.requestBody?.content['application/json'].schema,
-    answer: operation.responses[route.answer.status]?.content['application/json'].schema as Schema,
+    request: operation.requestBody?.content['application/json']?.schema,
+    answer: operation.responses[route.answer.status]?.content['application/json']?.schema,
   };
 }
 

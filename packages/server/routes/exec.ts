@@ -10,9 +10,13 @@ import { Reply } from './reply.ts';
 
 /** The host writes the answer's JSON itself, as it comes out of the guest; it is passed on unread. */
 function passOn(response: IncomingMessage): Reply {
+  const { 'content-length': length } = response.headers;
   return new Reply({
     status: response.statusCode ?? 200,
-    headers: { 'Content-Type': 'application/json; charset=utf-8' },
+    headers: {
+      'Content-Type': 'application/json; charset=utf-8',
+      ...(length !== undefined && { 'Content-Length': length }),
+    },
     bytes: response,
   });
 }
@@ -30,7 +34,7 @@ export function execHandlers(guest: GuestCalls): Handlers<typeof execRoutes> {
         method: 'POST',
         path: hostPaths.exec,
         body: JSON.stringify({ ...body, timeout_s: timeoutS }),
-        timeoutMs: timeoutS * 1_000 + quickMs,
+        timeoutMs: body.background === true ? quickMs : timeoutS * 1_000 + quickMs,
         signal,
         wakes: true,
       });
