@@ -31,7 +31,7 @@ async function run(): Promise<void> {
     process.exitCode = 1;
     return;
   }
-  const { engine, dataDir, cacheDir, pool } = settings;
+  const { engine, dataDir, cacheDir, pool, diskGb } = settings;
   const ending = new AbortController();
   let host: RunningHost | undefined;
   const stop = () => {
@@ -40,7 +40,7 @@ async function run(): Promise<void> {
   };
   process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
   try {
-    const wish = { engine, dataDir, cacheDir, pool };
+    const wish = { engine, dataDir, cacheDir, pool, diskGb };
     host = await startHost(wish, (say) => tell({ say }), ending.signal);
   } catch (error) {
     if (ending.signal.aborted) process.exit(0);

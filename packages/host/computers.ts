@@ -5,7 +5,7 @@ import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/h
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
 import type { GuestLinks } from './guest/links.ts';
-import { describe, labelsOf, newInstanceId, shapeOf, specOf } from './instances.ts';
+import { describe, instanceIdFor, labelsOf, shapeOf, specOf } from './instances.ts';
 import type { LinkFolders } from './link-folder.ts';
 import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
@@ -50,7 +50,9 @@ export class Computers {
   /** Finds the computers that were here before, and listens for their agents again. */
   async adopt(context: Context): Promise<void> {
     const { engine, links, folders, roster, pool } = this.#parts;
-    for (const instance of await engine.list(context)) {
+    const instances = await engine.list(context);
+    await folders.keepOnly(new Set(instances.map(({ id }) => id)));
+    for (const instance of instances) {
       const { computer, resolution } = labelsOf(instance);
       if (computer === '') {
         await pool.adopt(context, instance);
@@ -157,7 +159,8 @@ export class Computers {
     const isNew = roster.get(computer) === undefined;
     const taken = isNew && command.start ? pool.take(command.resolution) : undefined;
     const resident =
-      roster.get(computer) ?? roster.add(computer, taken ?? newInstanceId(), 'stopped');
+      roster.get(computer) ??
+      roster.add(computer, taken ?? instanceIdFor(command.operation), 'stopped');
     try {
       if (taken === undefined) await this.#make(context, computer, command, resident);
       else await this.#moveIn(context, computer, command, taken);
@@ -227,7 +230,7 @@ export class Computers {
     if (instance === undefined) return { outcome: 'refused', why: 'absent' };
     if (instance.status === 'running') return { outcome: 'refused', why: 'running' };
     await this.#requireRoom(context);
-    const copy = roster.get(computer) ?? roster.add(computer, newInstanceId(), 'stopped');
+    const copy = roster.get(computer) ?? roster.add(computer, instanceIdFor(operation), 'stopped');
     const { image } = labelsOf(instance);
     const spec = await this.#prepare(computer, copy.instance, command, image);
     // The copy outlives the request that asked for it.

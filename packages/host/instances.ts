@@ -1,6 +1,6 @@
 // How a computer stands in the engine: the labels that join the two, and what its guest is given.
 
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { HostComputer, HostShape } from '@cubicle/contract/host/api.ts';
 import type { Instance, InstanceSpec, Shape } from './engine/engine.ts';
 
@@ -28,6 +28,14 @@ export function labelsOf({ labels }: Instance): Labels {
     resolution: labels[names.resolution] ?? '',
     image: labels[names.image] ?? '',
   };
+}
+
+/**
+ * What an operation makes has a name drawn from it: repeated by a daemon that remembers nothing, it meets
+ * what was made before, even if the engine had not got to showing it yet.
+ */
+export function instanceIdFor(operation: string): string {
+  return `cub-${hash('sha256', operation, 'hex').slice(0, 12)}`;
 }
 
 export function newInstanceId(): string {

@@ -24,6 +24,8 @@ export interface HostSettings {
   readonly engine: 'incus' | 'simulated';
   /** How many computers wait booted for a create; 0 for none. */
   readonly pool: number;
+  /** What computers' disks may take together; undefined: four fifths of what is free at the first start. */
+  readonly diskGb?: number | undefined;
 }
 
 export interface RunningHost {
@@ -103,7 +105,7 @@ interface OpenEngine {
 
 async function openEngine(
   context: Context,
-  { engine: kind, dataDir }: HostSettings,
+  { engine: kind, dataDir, diskGb: poolGib }: HostSettings,
   say: (line: string) => void,
 ): Promise<OpenEngine> {
   if (kind === 'simulated') {
@@ -113,7 +115,7 @@ async function openEngine(
   const endpoint = readEndpoint(process.env);
   const ability = await canRunEngine();
   if (endpoint === undefined && !ability.can) throw new Error(ability.reason);
-  const opened = await openIncus(context, { dataDir, say, endpoint });
+  const opened = await openIncus(context, { dataDir, say, endpoint, poolGib });
   return { engine: opened.engine, stop: () => opened.stop({ keepComputers: true }) };
 }
 

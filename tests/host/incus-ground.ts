@@ -116,7 +116,7 @@ export function endWithTheProcess(place: Place, folder: string, purge: () => Pro
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
+  process.on(signal, () => {
     void Promise.allSettled([...endings.values()].map((purge) => purge())).then(() =>
       process.exit(1),
     );

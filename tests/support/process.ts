@@ -132,7 +132,12 @@ const grounds = new Set<Ground>();
 process.on('exit', () => {
   for (const ground of grounds) ground.raze();
 });
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => process.exit(1));
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(name, () => {
+    // Somebody else who has more to clear up ends the process when that is done.
+    if (process.listenerCount(name) === 1) process.exit(1);
+  });
+}
 
 export class Ground {
   readonly #runs: Run[] = [];
