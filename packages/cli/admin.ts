@@ -158,12 +158,12 @@ function planCommand(): Command {
     .addCommand(
       verb('set', `Change figures of a plan: ${planFigures.join(', ')}.`)
         .addArgument(new Argument('<id>').choices(plans))
-        .argument('<figure=value...>', 'such as max_computers=10 rate_units=6000', figure)
+        .argument('[figure=value...]', 'such as max_computers=10 rate_units=6000', figure)
         .option('--label <label>', 'the name people see')
         .action(
           answering(
-            async (operator, { label }: { label?: string }, id: string, figures: Figures) => ({
-              plan: await operator.setPlan(id, { ...figures, label }),
+            async (operator, { label }: { label?: string }, id: string, figures?: Figures) => ({
+              plan: await operator.setPlan(id, something({ ...figures, ...(label && { label }) })),
             }),
           ),
         ),
@@ -184,8 +184,8 @@ function yesOrNo(text: string): boolean {
 }
 
 function figure(text: string, soFar: Figures = {}): Figures {
-  const [name = '', value = ''] = text.split('=');
-  if (!(planFigures as readonly string[]).includes(name) || !/^\d{1,15}$/.test(value)) {
+  const [, name = '', value = ''] = /^(\w+)=(\d{1,15})$/.exec(text) ?? [];
+  if (!(planFigures as readonly string[]).includes(name)) {
     throw new InvalidArgumentError(`It is one of ${planFigures.join(', ')}, then = and a number.`);
   }
   // A key has half of the units, and GET /account costs 10.
