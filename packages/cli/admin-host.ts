@@ -1,7 +1,6 @@
 // `cubicle admin host`: the machines that run computers.
 
 import type { Command } from 'commander';
-import { purgeHost } from '@cubicle/host/purge.ts';
 import { OperatorMistake } from '@cubicle/server/app/operator.ts';
 import { readSettings } from '@cubicle/server/settings.ts';
 import { answering, group, verb } from './admin-verbs.ts';
@@ -31,6 +30,7 @@ export function hostsCommand(): Command {
               );
             }
             const { dataDir } = readSettings(process.env, checkout);
+            const { purgeHost } = await import('@cubicle/host/purge.ts');
             const id = await purgeHost(dataDir, (line) => console.error(line));
             return id === undefined ? { purged: true } : operator.retireHost(id);
           }),

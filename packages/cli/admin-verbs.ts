@@ -2,7 +2,6 @@
 
 import { Command } from 'commander';
 import type { Operator } from '@cubicle/server/app/operator.ts';
-import { withOperator } from './operator.ts';
 import { sentence } from './sentence.ts';
 import { printAnswer } from './table.ts';
 
@@ -32,6 +31,7 @@ export function answering<Options extends object, Arguments extends unknown[]>(
     const options = given.at(-2) as Options & { json?: true };
     const rest = given.slice(0, -2) as Arguments;
     try {
+      const { withOperator } = await import('./operator.ts');
       const answer = await withOperator((operator) => action(operator, options, ...rest));
       if (options.json) console.log(JSON.stringify(answer));
       else printAnswer(answer);

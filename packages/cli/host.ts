@@ -3,7 +3,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { Command } from 'commander';
 import { type RunningHost, startHost } from '@cubicle/host/main.ts';
 import { readSettings } from '@cubicle/server/settings.ts';
 import { checkout } from './checkout.ts';
@@ -14,11 +13,7 @@ export type HostNews =
   | { readonly say: string }
   | { readonly failed: string };
 
-export function hostCommand(): Command {
-  return new Command('host').description('Run a host daemon.').action(run);
-}
-
-async function run(): Promise<void> {
+export async function runHost(): Promise<void> {
   const tell = (news: HostNews) => {
     if (process.send !== undefined) process.send(news);
     else if ('say' in news) console.log(news.say);

@@ -1,7 +1,6 @@
 // `cubicle start`: runs the service until it is told to stop.
 
 import { relative } from 'node:path';
-import { Command } from 'commander';
 import { firstKeyPath } from '@cubicle/server/first-key.ts';
 import { type RunningServer, startServer } from '@cubicle/server/main.ts';
 import { readSettings, type Settings } from '@cubicle/server/settings.ts';
@@ -11,11 +10,7 @@ import { sentence } from './sentence.ts';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
-export function startCommand(): Command {
-  return new Command('start').description('Run the service.').action(start);
-}
-
-async function start(): Promise<void> {
+export async function start(): Promise<void> {
   // Whoever read our output may be gone; that is no reason to end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   let starting: Promise<RunningServer> | undefined;
