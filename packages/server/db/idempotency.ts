@@ -44,9 +44,10 @@ export async function claimKey(
   return (await tx.run(claim, values)).length > 0;
 }
 
-const store = sql(
-  'UPDATE idempotency_keys SET answer_status = $2, answer = $3 WHERE operation_id = $1',
-);
+// What was answered stays so: a clone's operation is settled once more when its copy is made.
+const store = sql(`
+  UPDATE idempotency_keys SET answer_status = $2, answer = $3
+  WHERE operation_id = $1 AND answer_status IS NULL`);
 
 export async function storeAnswer(
   tx: Runner,
