@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import { sql } from '../../packages/server/db/database.ts';
 import { assertRefused } from '../support/assertions.ts';
 import { acted, clone, computer, finished, made, operation, traces } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
@@ -111,7 +112,7 @@ suite('cloning a computer', () => {
     const source = await made(as, { start: false });
     const untouched = await traces(service, account.id);
     const room = (diskGb: number) =>
-      service.database.run({ name: 'room', text: 'UPDATE hosts SET disk_gb = $1' }, [diskGb]);
+      service.database.run(sql('UPDATE hosts SET disk_gb = $1'), [diskGb]);
     await room(10);
     assertRefused(await as.post(`/computers/${source.id}/clone`, {}), 503);
     await room(service.host.row.disk_gb);

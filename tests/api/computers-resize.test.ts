@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import { sql } from '../../packages/server/db/database.ts';
 import { assertRefused } from '../support/assertions.ts';
 import { acted, computer, made, operation } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
@@ -100,8 +101,7 @@ suite('changing a computer', () => {
   test('Part 7 Conflicts 1: past what its host can run, the answer says whether another could', async () => {
     const { as } = await service.account();
     const { id } = await made(as, { start: false });
-    const run = (text: string, values: unknown[] = []) =>
-      service.database.run({ name: text.slice(0, 40), text }, values);
+    const run = (text: string, values: unknown[] = []) => service.database.run(sql(text), values);
     const { ram_mb, disk_gb } = service.host.row;
     await run('UPDATE hosts SET ram_mb = 2048, disk_gb = 40');
     for (const wish of [{ ram_mb: 4096 }, { disk_gb: 60 }]) {
