@@ -3,7 +3,16 @@ import { after, before, suite, test } from 'node:test';
 import { sql } from '../../packages/server/db/database.ts';
 import { assertMetered, assertRefused } from '../support/assertions.ts';
 import type { Answer, Client } from '../support/client.ts';
-import { acted, computer, finished, made, operation, small, traces } from '../support/computers.ts';
+import {
+  acted,
+  computer,
+  finished,
+  keepUnfinished,
+  made,
+  operation,
+  small,
+  traces,
+} from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 
@@ -133,10 +142,11 @@ suite('Idempotency-Key', () => {
   });
 
   test('wire-computers 10, wire-computers 9, Part 3 Operation: an outcome never heard spends the key; the operation is pending until it is found out', async () => {
-    const { as } = await service.account();
+    const { as, account } = await service.account();
     for (const fault of ['unheard', 'unasked'] as const) {
       service.host.cable.fault('create', fault);
       const lost = await create(as, fault);
+      await keepUnfinished(service, account.id);
       const { operation_id } = lost.body;
       assertRefused(lost, 503, undefined, { operation_id });
       const further = { code: 'idempotency_outcome_unknown', operation_id };

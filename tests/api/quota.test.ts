@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { assertRefused } from '../support/assertions.ts';
 import type { Answer, Client } from '../support/client.ts';
-import { act, acted, made, small } from '../support/computers.ts';
+import { act, acted, keepUnfinished, made, small } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 
 suite('quota', () => {
@@ -135,10 +135,11 @@ suite('quota', () => {
       vcpu_pool: 10,
       disk_pool_gb: 100,
     });
-    const { as } = await service.account('solo');
+    const { as, account } = await service.account('solo');
     await made(as);
     service.host.cable.fault('create', 'unasked');
     assert.equal((await as.post('/computers', small)).status, 503);
+    await keepUnfinished(service, account.id);
     assert.deepEqual(
       [(await usage(as)).kept_computers, (await usage(as)).running_or_reserved_ram_mb],
       [1, 512],

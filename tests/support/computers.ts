@@ -66,3 +66,9 @@ export async function traces(service: TestService, accountId: string) {
     instances: (await service.host.instances()).size,
   };
 }
+
+/** Nobody takes the account's unfinished operations up, as long as the test looks at them. */
+export async function keepUnfinished(service: TestService, accountId: string): Promise<void> {
+  const hold = "UPDATE operations SET held_until = now() + interval '1 hour' WHERE account_id = $1";
+  await service.database.run(sql(hold), [accountId]);
+}
