@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import { sql } from '../../packages/server/db/database.ts';
 import { assertRefused } from '../support/assertions.ts';
 import type { Answer } from '../support/client.ts';
 import { acted, computer, made, operation, small, traces } from '../support/computers.ts';
@@ -233,10 +234,7 @@ suite('creating a computer', () => {
   test('wire-computers 4: no host with room is 503, no host at all too', async () => {
     const { as, account } = await service.account();
     const room = (ramMb: number, diskGb: number) =>
-      service.database.run({ name: 'room', text: 'UPDATE hosts SET ram_mb = $1, disk_gb = $2' }, [
-        ramMb,
-        diskGb,
-      ]);
+      service.database.run(sql('UPDATE hosts SET ram_mb = $1, disk_gb = $2'), [ramMb, diskGb]);
     const untouched = await traces(service, account.id);
     for (const [ramMb, diskGb] of [
       [511, 1_000_000],

@@ -73,6 +73,8 @@ export class Host {
   send({ method, path, headers, body, timeoutMs, signal }: HostRequest): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       let connected = false;
+      /** Why the content came to no end; the request then fails for another reason of its own. */
+      let broken: unknown;
       const socketPath = this.#address.address.replace(/^unix:/, '');
       const request = httpRequest({
         socketPath,
@@ -101,15 +103,17 @@ export class Host {
         resolve(response);
       });
       request.on('timeout', () => request.destroy(new Error('the host did not answer in time')));
-      request.on('error', (cause) => {
-        const problem = `host ${this.id}: ${cause.message}`;
+      request.on('error', (error) => {
+        const problem = `host ${this.id}: ${error.message}`;
+        const cause = broken ?? error;
         reject(connected ? new HostSilent(problem, { cause }) : new HostAway(problem, { cause }));
       });
       if (!isStream(body)) request.end(body);
       else {
         request.flushHeaders();
         request.once('continue', () => {
-          pipeline(body, request).catch((error: Error) => request.destroy(error));
+          const content = noticing(body, (error) => (broken = error));
+          pipeline(content, request).catch((error: Error) => request.destroy(error));
         });
       }
     });
@@ -127,6 +131,18 @@ export class Host {
     } catch (cause) {
       throw new HostSilent(`host ${this.id} gave no usable answer`, { cause });
     }
+  }
+}
+
+async function* noticing(
+  body: AsyncIterable<Uint8Array>,
+  notice: (error: unknown) => void,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    notice(error);
+    throw error;
   }
 }
 
