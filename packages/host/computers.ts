@@ -9,7 +9,7 @@ import { describe, instanceIdFor, labelsOf, shapeOf, specOf } from './instances.
 import type { LinkFolders } from './link-folder.ts';
 import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
-import { idleMs, type Resident, type Roster } from './roster.ts';
+import type { Resident, Roster } from './roster.ts';
 import { Turns } from './turns.ts';
 
 export interface ComputersParts {
@@ -137,17 +137,15 @@ export class Computers {
       return { outcome: 'refused', why: 'absent' };
     }
     if (command.kind === 'suspend' && command.idle_s !== undefined) {
-      const driven = links.busy(instance.id) || idleMs(resident) < command.idle_s * 1_000;
+      const driven = links.busy(instance.id) || roster.idleMs(resident) < command.idle_s * 1_000;
       if (driven) return { outcome: 'refused', why: 'busy' };
     }
     const outcome = await power(context, engine, instance, command);
     if (outcome.outcome !== 'done') return outcome;
-    const booted = outcome.status === 'running' && instance.status !== 'frozen';
-    if (booted && (instance.status !== 'running' || command.kind === 'restart')) {
-      resident.startedAt = performance.now();
-      links.stopped(instance.id);
-    }
-    resident.usedAt = performance.now();
+    const runs = outcome.status === 'running' && instance.status !== 'frozen';
+    const boots = runs && (instance.status !== 'running' || command.kind === 'restart');
+    if (boots) links.stopped(instance.id);
+    roster.began(resident, boots ? 'boot' : 'session');
     this.#note(resident, enginesWord[outcome.status] ?? 'stopped');
     return outcome;
   }
@@ -177,7 +175,7 @@ export class Computers {
       return { outcome: 'start_failed', message: messageOf(error) };
     }
     resident.status = 'running';
-    resident.startedAt = performance.now();
+    roster.began(resident, 'boot');
     return { outcome: 'done', status: 'running' };
   }
 
@@ -289,7 +287,7 @@ export class Computers {
     return {
       ...told,
       ready: running && links.ready(instance.id),
-      ...(idle && { idle_s: Math.floor(idleMs(resident) / 1_000) }),
+      ...(idle && { idle_s: Math.floor(roster.idleMs(resident) / 1_000) }),
     };
   }
 }

@@ -40,11 +40,17 @@ export interface RunningHost {
 const promised = { memory: 2, disk: 8 };
 const importMs = 600_000;
 
-/** Aborting gives up a start that is half way; a host that has started is stopped by `stop`. */
+export interface StartOptions {
+  /** Gives up a start that is half way; a host that has started is stopped by `stop`. */
+  readonly signal?: AbortSignal;
+  /** The steady clock by which a computer is idle. */
+  readonly now?: () => number;
+}
+
 export async function startHost(
   settings: HostSettings,
   say: (line: string) => void,
-  signal: AbortSignal = new AbortController().signal,
+  { signal = new AbortController().signal, now }: StartOptions = {},
 ): Promise<RunningHost> {
   const folder = join(settings.dataDir, 'host');
   const { id, token } = await hostIdentity(folder);
@@ -55,7 +61,7 @@ export async function startHost(
     const image = await prepareImage(context, engine, settings, say);
     const links = new GuestLinks();
     const folders = new LinkFolders(join(folder, 'links'));
-    const roster = new Roster();
+    const roster = new Roster(now);
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
@@ -76,7 +82,7 @@ export async function startHost(
     const api = new HostApi({
       token,
       computers,
-      host: async () => host,
+      host: async () => ({ ...host, waiting: pool.waiting }),
       guest: (call) => guests.answer(call),
       log,
     });
