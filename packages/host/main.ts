@@ -41,11 +41,11 @@ const importMs = 600_000;
 export async function startHost(
   settings: HostSettings,
   say: (line: string) => void,
+  log: (problem: unknown) => void = console.error,
 ): Promise<RunningHost> {
   const folder = join(settings.dataDir, 'host');
   const { id, token } = await hostIdentity(folder);
   const whole = { signal: new AbortController().signal };
-  const log = (problem: unknown) => console.error(problem);
   const { engine, stop: stopEngine } = await openEngine(settings, say);
   try {
     const image = await prepareImage(engine, settings, say);
@@ -57,7 +57,8 @@ export async function startHost(
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
     // One template so far; others come with builds.
     const imageOf = async () => image;
-    const computers = new Computers({ engine, links, folders, roster, pool, agentDir, imageOf });
+    const parts = { engine, links, folders, roster, pool, agentDir, imageOf, log };
+    const computers = new Computers(parts);
     await computers.adopt(whole);
     pool.fillSoon();
 
