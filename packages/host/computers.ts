@@ -20,6 +20,7 @@ export interface ComputersParts {
   readonly pool: Pool;
   /** Node and the agent, mounted read-only into every guest. */
   readonly agentDir: string;
+  readonly log: (problem: unknown) => void;
   /** The digest of the image behind a template's name. */
   readonly imageOf: (template: string) => Promise<string>;
 }
@@ -125,8 +126,14 @@ export class Computers {
       if (error instanceof EngineError && (error.kind === 'room' || error.kind === 'busy')) {
         return { outcome: 'refused', why: error.kind === 'room' ? 'no_room' : 'busy' };
       }
-      return { outcome: 'failed', message: messageOf(error) };
+      return { outcome: 'failed', message: this.#told(error, 'The host could not carry it out.') };
     }
+  }
+
+  /** What the engine says is for the log; a caller gets a sentence of ours. */
+  #told(error: unknown, sentence: string): string {
+    this.#parts.log(error);
+    return sentence;
   }
 
   async #power(context: Context, computer: string, command: PowerCommand): Promise<HostOutcome> {
@@ -172,7 +179,10 @@ export class Computers {
     try {
       if (taken === undefined) await engine.start(context, resident.instance);
     } catch (error) {
-      return { outcome: 'start_failed', message: messageOf(error) };
+      return {
+        outcome: 'start_failed',
+        message: this.#told(error, 'The computer was made, but it would not start.'),
+      };
     }
     resident.status = 'running';
     roster.began(resident, 'boot');
@@ -237,7 +247,10 @@ export class Computers {
     void engine.copy(whole, spec, instance.id).then(
       () => this.#copied(copy, operation, { outcome: 'done', status: 'stopped' }),
       (error: unknown) =>
-        this.#copied(copy, operation, { outcome: 'failed', message: messageOf(error) }),
+        this.#copied(copy, operation, {
+          outcome: 'failed',
+          message: this.#told(error, 'Its disk could not be copied.'),
+        }),
     );
     return { outcome: 'copying' };
   }
@@ -297,7 +310,3 @@ const enginesWord: Partial<Record<HostComputer['status'], InstanceStatus>> = {
   suspended: 'frozen',
   stopped: 'stopped',
 };
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

@@ -45,17 +45,17 @@ export interface StartOptions {
   readonly signal?: AbortSignal;
   /** The steady clock by which a computer is idle. */
   readonly now?: () => number;
+  readonly log?: (problem: unknown) => void;
 }
 
 export async function startHost(
   settings: HostSettings,
   say: (line: string) => void,
-  { signal = new AbortController().signal, now }: StartOptions = {},
+  { signal = new AbortController().signal, now, log = console.error }: StartOptions = {},
 ): Promise<RunningHost> {
   const folder = join(settings.dataDir, 'host');
   const { id, token } = await hostIdentity(folder);
   const context = { signal };
-  const log = (problem: unknown) => console.error(problem);
   const { engine, stop: stopEngine } = await openEngine(context, settings, say);
   try {
     const image = await prepareImage(context, engine, settings, say);
@@ -67,7 +67,8 @@ export async function startHost(
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
     // One template so far; others come with builds.
     const imageOf = async () => image;
-    const computers = new Computers({ engine, links, folders, roster, pool, agentDir, imageOf });
+    const parts = { engine, links, folders, roster, pool, agentDir, imageOf, log };
+    const computers = new Computers(parts);
     await computers.adopt(context);
     pool.fillSoon();
 

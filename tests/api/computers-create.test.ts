@@ -103,6 +103,8 @@ suite('creating a computer', () => {
   test('wire-computers 4, Part 4 Templates: short names fall back to the default, references must be right', async () => {
     const { as } = await service.account();
     const [base] = (await as.get('/templates')).body;
+    const without = await service.account('none');
+    assert.deepEqual((await without.as.get('/templates')).body, [], 'it may launch none');
     for (const template of ['base', 'no-such', 'Base', '', base.ref, base.ref.split('@')[0]]) {
       assert.equal((await made(as, { template, start: false })).template, 'base', template);
     }
@@ -196,7 +198,7 @@ suite('creating a computer', () => {
     service.host.engine.faults.put('start', 'before');
     const { computer: stopped, start_error, operation_id, ...rest } = await made(as);
     assert.deepEqual(rest, {});
-    assert.equal(typeof start_error, 'string');
+    assert.doesNotMatch(start_error, /fault/, 'the engine’s words stay on the host');
     assert.deepEqual([stopped.status, stopped.running_ram_mb], ['stopped', undefined]);
     const { kind, state, error } = await operation(as, operation_id);
     assert.deepEqual([kind, state, error.code], ['create', 'failed', 'start_failed']);

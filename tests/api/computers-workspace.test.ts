@@ -84,6 +84,23 @@ suite('the workspace of a computer', () => {
     assert.equal((await computer(as, id)).workspace_id, one);
   });
 
+  test('Part 4 Workspaces 6: a workspace is never deleted from under a computer that is made in it or moved into it', async () => {
+    const { as } = await service.account();
+    const { id } = await made(as, { start: false });
+    for (let round = 0; round < 12; round += 1) {
+      const workspace_id = (await as.post('/workspaces', { name: `race ${round}` })).body.id;
+      const coming =
+        round % 2 === 0
+          ? as.post('/computers', { cpu: 1, ram_mb: 512, start: false, workspace_id })
+          : as.put(`/computers/${id}/workspace`, { workspace_id });
+      const [came, gone] = await Promise.all([coming, as.delete(`/workspaces/${workspace_id}`)]);
+      const arrived = came.status < 300;
+      if (arrived) assertRefused(gone, 409, 'unsupported');
+      else assertRefused(came, 404);
+      assert.equal(gone.status, arrived ? 409 : 200);
+    }
+  });
+
   test('Part 4 Workspaces 6, Part 2 Computer: a workspace with computers stays; one that only ended ones name can go', async () => {
     const { as, one, inOne } = await twoWorkspaces();
     const { id } = await made(inOne, { start: false });

@@ -23,7 +23,8 @@ class HostSilent extends Error {}
 export interface HostAddress {
   readonly id: string;
   readonly address: string;
-  readonly token: string;
+  /** Throws when it cannot be read: the host is then away. */
+  readonly token: () => string;
 }
 
 export interface HostRequest {
@@ -69,9 +70,18 @@ export class Host {
     });
   }
 
+  #token(): string {
+    try {
+      return this.#address.token();
+    } catch (cause) {
+      throw new HostAway(`host ${this.id}: its token cannot be read`, { cause });
+    }
+  }
+
   /** Any call; the answer's body is the caller's to read. */
   send({ method, path, headers, body, timeoutMs, signal }: HostRequest): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
+      const token = this.#token();
       let connected = false;
       /** Why the content came to no end; the request then fails for another reason of its own. */
       let broken: unknown;
@@ -81,7 +91,7 @@ export class Host {
         method,
         path,
         headers: {
-          authorization: `Bearer ${this.#address.token}`,
+          authorization: `Bearer ${token}`,
           ...headers,
           // Not a byte of an upload is taken before the host wants it: it can be sent again.
           ...(isStream(body) && { expect: '100-continue' }),
