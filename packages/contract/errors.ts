@@ -396,9 +396,8 @@ export const errors = {
     status: 409,
     reason: 'unsupported',
     sentence: 'The computer is {status}.',
-    meaning:
-      'A computer that is being built, failed to build, or is half removed takes no such call.',
-    remedy: 'Wait until it is built, or delete it.',
+    meaning: 'A computer that failed to build or is half removed takes no such call.',
+    remedy: 'Delete it.',
     retryable: false,
   }),
   computer_starting: entry({

@@ -54,38 +54,57 @@ export function openapiDocument(): Json {
 }
 
 function operation(name: string, route: Route, schemas: Json): Json {
-  const parameters = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => ({
-    name: match[1],
-    in: 'path',
-    required: true,
-    schema: { type: 'string' },
-  }));
+  const parameters = parametersOf(route);
   return {
     operationId: name,
     summary: route.summary,
     description: `${route.prose}\n\nRole: ${route.role}+. Cost: ${route.cost}. Source: ${route.source}.`,
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(route.body === undefined
+    ...requestBody(route, schemas),
+    responses: { ...answers(route, schemas), ...errorResponses(errorsOf(route)) },
+  };
+}
+
+function parametersOf({ path, query, idempotent }: Route): Json[] {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+  const inPath = names.map((name) => parameter('path', name, { type: 'string' }, true));
+  const { properties = {}, required = [] } =
+    query === undefined
       ? {}
-      : {
-          requestBody: {
-            required: true,
-            description: `At most ${sizeInWords(route.body.cap)}.`,
-            content: {
-              'application/json': { schema: schemaOf(route.body.schema, 'input', schemas) },
-            },
-          },
-        }),
-    responses: {
-      [route.answer.status]: {
-        description: route.summary,
-        headers: headerReferences(),
-        content: {
-          'application/json': { schema: schemaOf(route.answer.schema, 'output', schemas) },
-        },
-      },
-      ...errorResponses(errorsOf(route)),
-    },
+      : (z.toJSONSchema(query, { io: 'input', unrepresentable: 'any' }) as {
+          properties?: Record<string, Json>;
+          required?: string[];
+        });
+  const inQuery = Object.entries(properties).map(([name, schema]) =>
+    parameter('query', name, schema, required.includes(name)),
+  );
+  const key = parameter('header', 'Idempotency-Key', { type: 'string', maxLength: 255 }, false);
+  return [...inPath, ...inQuery, ...(idempotent ? [key] : [])];
+}
+
+function parameter(place: string, name: string | undefined, schema: Json, required: boolean): Json {
+  return { name, in: place, required, schema };
+}
+
+function requestBody({ body, upload }: Route, schemas: Json): Json {
+  const cap = body?.cap ?? upload?.cap;
+  if (cap === undefined) return {};
+  const content =
+    body === undefined
+      ? { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
+      : { 'application/json': { schema: schemaOf(body.schema, 'input', schemas) } };
+  return { requestBody: { required: true, description: `At most ${sizeInWords(cap)}.`, content } };
+}
+
+function answers({ answer, summary }: Route, schemas: Json): Json {
+  const content =
+    answer.mediaType === undefined
+      ? { 'application/json': { schema: schemaOf(answer.schema, 'output', schemas) } }
+      : { [answer.mediaType]: { schema: { type: 'string', format: 'binary' } } };
+  const told = { description: summary, headers: headerReferences(), content };
+  return {
+    [answer.status]: told,
+    ...(answer.also === undefined ? {} : { [answer.also]: told }),
   };
 }
 

@@ -26,8 +26,14 @@ export interface Route {
   readonly query?: z.ZodType;
   /** True where `Idempotency-Key` is honoured (Part 1 rule 7). */
   readonly idempotent?: true;
-  /** `bytes`: the handler streams the answer; `schema` then describes nothing. */
-  readonly answer: { readonly status: number; readonly schema: z.ZodType; readonly bytes?: true };
+  readonly answer: {
+    readonly status: number;
+    /** Another status of success, with the same shape. */
+    readonly also?: number;
+    readonly schema: z.ZodType;
+    /** Where it is not JSON; `schema` then describes nothing. */
+    readonly mediaType?: string;
+  };
   /** What its own rules raise, besides what the door raises on every route. */
   readonly errors: readonly ErrorName[];
   /** True where a suspended account may still call it (Part 4 Account). */

@@ -20,6 +20,7 @@ export interface ComputersParts {
   readonly pool: Pool;
   /** Node and the agent, mounted read-only into every guest. */
   readonly agentDir: string;
+  readonly log: (problem: unknown) => void;
   /** The digest of the image behind a template's name. */
   readonly imageOf: (template: string) => Promise<string>;
 }
@@ -29,6 +30,9 @@ type CloneCommand = Extract<HostCommand, { kind: 'clone' }>;
 
 /** A copy on a pool without copy-on-write may take long. */
 const copyMs = 1_800_000;
+/** Kept for the computers that are there. */
+const sparedDiskGb = 2;
+const roomMs = 5_000;
 /** Taking back what a failed create left. */
 const cleanUpMs = 60_000;
 
@@ -37,6 +41,8 @@ export class Computers {
   readonly #turns = new Turns();
   /** Copies under way, and how those ended that nobody has asked about since. By their operation. */
   readonly #copies = new Map<string, HostOutcome>();
+
+  #room = { freeGb: 0, until: 0 };
 
   constructor(parts: ComputersParts) {
     this.#parts = parts;
@@ -120,8 +126,14 @@ export class Computers {
       if (error instanceof EngineError && (error.kind === 'room' || error.kind === 'busy')) {
         return { outcome: 'refused', why: error.kind === 'room' ? 'no_room' : 'busy' };
       }
-      return { outcome: 'failed', message: messageOf(error) };
+      return { outcome: 'failed', message: this.#told(error, 'The host could not carry it out.') };
     }
+  }
+
+  /** What the engine says is for the log; a caller gets a sentence of ours. */
+  #told(error: unknown, sentence: string): string {
+    this.#parts.log(error);
+    return sentence;
   }
 
   async #power(context: Context, computer: string, command: PowerCommand): Promise<HostOutcome> {
@@ -148,8 +160,9 @@ export class Computers {
   async #create(context: Context, computer: string, command: CreateCommand): Promise<HostOutcome> {
     const { engine, roster, pool } = this.#parts;
     pool.fillSoon();
-    const booted = roster.get(computer) === undefined && command.start;
-    const taken = booted ? pool.take(command.resolution) : undefined;
+    await this.#requireRoom(context);
+    const isNew = roster.get(computer) === undefined;
+    const taken = isNew && command.start ? pool.take(command.resolution) : undefined;
     const resident =
       roster.get(computer) ??
       roster.add(computer, taken ?? instanceIdFor(command.operation), 'stopped');
@@ -166,11 +179,23 @@ export class Computers {
     try {
       if (taken === undefined) await engine.start(context, resident.instance);
     } catch (error) {
-      return { outcome: 'start_failed', message: messageOf(error) };
+      return {
+        outcome: 'start_failed',
+        message: this.#told(error, 'The computer was made, but it would not start.'),
+      };
     }
     resident.status = 'running';
     roster.began(resident, 'boot');
     return { outcome: 'done', status: 'running' };
+  }
+
+  /** More disk is promised than is there, so what is really left is looked at, now and then. */
+  async #requireRoom(context: Context): Promise<void> {
+    if (performance.now() > this.#room.until) {
+      const freeGb = await this.#parts.engine.freeDiskGb(context);
+      this.#room = { freeGb, until: performance.now() + roomMs };
+    }
+    if (this.#room.freeGb < sparedDiskGb) throw new EngineError('room', 'the disk is nearly full');
   }
 
   async #make(
@@ -212,6 +237,7 @@ export class Computers {
     const instance = source && (await engine.get(context, source.instance));
     if (instance === undefined) return { outcome: 'refused', why: 'absent' };
     if (instance.status === 'running') return { outcome: 'refused', why: 'running' };
+    await this.#requireRoom(context);
     const copy = roster.get(computer) ?? roster.add(computer, instanceIdFor(operation), 'stopped');
     const { image } = labelsOf(instance);
     const spec = await this.#prepare(computer, copy.instance, command, image);
@@ -221,7 +247,10 @@ export class Computers {
     void engine.copy(whole, spec, instance.id).then(
       () => this.#copied(copy, operation, { outcome: 'done', status: 'stopped' }),
       (error: unknown) =>
-        this.#copied(copy, operation, { outcome: 'failed', message: messageOf(error) }),
+        this.#copied(copy, operation, {
+          outcome: 'failed',
+          message: this.#told(error, 'Its disk could not be copied.'),
+        }),
     );
     return { outcome: 'copying' };
   }
@@ -281,7 +310,3 @@ const enginesWord: Partial<Record<HostComputer['status'], InstanceStatus>> = {
   suspended: 'frozen',
   stopped: 'stopped',
 };
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

@@ -40,12 +40,12 @@ export class GuestApi {
     const { request, response, rest } = call;
     const [what, name = '', more] = rest;
     const instance = this.#roster.get(call.computer)?.instance;
-    if (instance === undefined) {
-      sendFailure(response, { failure: 'absent', error: 'No such computer here.' });
-      return true;
-    }
     if (what === 'executions' && more === undefined) {
       this.#execution(call, instance, name);
+      return true;
+    }
+    if (instance === undefined) {
+      sendFailure(response, { failure: 'absent', error: 'No such computer here.' });
       return true;
     }
     const refusal = await this.#computers.guestState(call.context, call.computer);
@@ -102,8 +102,12 @@ export class GuestApi {
     sendJson(response, 200, polledJson(polled, polled.exitCode === undefined));
   }
 
-  #execution({ computer, response }: GuestRequest, instance: string, name: string): void {
-    const execution = this.#links.execution(instance, name);
+  #execution(
+    { computer, response }: GuestRequest,
+    instance: string | undefined,
+    name: string,
+  ): void {
+    const execution = instance === undefined ? undefined : this.#links.execution(instance, name);
     if (execution === undefined)
       sendFailure(response, { failure: 'unknown_command', error: 'No such command.' });
     else sendJson(response, 200, executionJson(computer, execution));

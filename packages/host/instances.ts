@@ -9,7 +9,6 @@ const names = {
   operation: 'operation',
   resolution: 'resolution',
   image: 'image',
-  suspendedAt: 'suspended-at',
 } as const;
 
 export interface Labels {
@@ -29,10 +28,6 @@ export function labelsOf({ labels }: Instance): Labels {
     resolution: labels[names.resolution] ?? '',
     image: labels[names.image] ?? '',
   };
-}
-
-export function suspendedNow(): Record<string, string> {
-  return { [names.suspendedAt]: new Date().toISOString() };
 }
 
 /**
@@ -84,11 +79,5 @@ const statuses = {
 } as const;
 
 export function describe(instance: Instance): Omit<HostComputer, 'ready' | 'idle_s'> {
-  const status = statuses[instance.status];
-  const at = instance.labels[names.suspendedAt];
-  return {
-    id: labelsOf(instance).computer,
-    status,
-    ...(status === 'suspended' && at !== undefined && { suspended_at: at }),
-  };
+  return { id: labelsOf(instance).computer, status: statuses[instance.status] };
 }

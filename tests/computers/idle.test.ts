@@ -36,7 +36,7 @@ function idle(): void {
     endWithTheProcess(place, dataDir, () => erase(place));
     const cacheDir = join(homedir(), '.cache', 'cubicle');
     const settings = { dataDir, cacheDir, engine: 'incus', pool: 0, diskGb: 200 } as const;
-    host = await startHost(settings, () => {}, now);
+    host = await startHost(settings, () => {}, { now });
     service = await startService();
     await service.register(host.row);
     ({ as } = await service.account());

@@ -2,10 +2,9 @@
 // over a real socket in a folder of its own. Whatever a test leaves is ended and removed.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
+import type { ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,15 +12,11 @@ import type { TestContext } from 'node:test';
 import { GuestLinks, type GuestLinksOptions } from '../../packages/host/guest/links.ts';
 import type { GuestEvent } from '../../packages/host/guest/guest.ts';
 import type { Result } from '../../packages/host/guest/result.ts';
-import { bundleAgent } from '../../packages/guest/bundle.ts';
+import { endAgent, endCommands, spawnAgent } from '../support/agent-process.ts';
 import { unhung, until } from '../support/until.ts';
 
 export const computer = 'vm-0123456789ab';
 export const context = { signal: new AbortController().signal };
-
-const bundle = join(tmpdir(), `cubicle-agent-${process.pid}.mjs`);
-writeFileSync(bundle, await bundleAgent());
-process.on('exit', () => rmSync(bundle, { force: true }));
 
 export class Rig {
   readonly folder: string;
@@ -44,7 +39,7 @@ export class Rig {
     const folder = await realpath(await mkdtemp(join(tmpdir(), 'cubicle-guest-')));
     const rig = new Rig(folder, options);
     t.after(() => rig.clear());
-    for (const name of ['link', 'run', 'state', 'root', 'home', 'files']) await mkdir(rig.at(name));
+    for (const name of ['link', 'files']) await mkdir(rig.at(name));
     await rig.links.open(computer, rig.at('link'));
     if (agent) await rig.startAgent();
     return rig;
@@ -55,31 +50,13 @@ export class Rig {
   }
 
   async startAgent(settings: Readonly<Record<string, string>> = {}): Promise<void> {
-    this.agent = spawn(process.execPath, [bundle], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        // The profile of whoever runs the tests is none of their business.
-        HOME: this.at('root'),
-        CUBICLE_LINK: this.at('link', 'agent.sock'),
-        CUBICLE_RUN: this.at('run'),
-        CUBICLE_EXEC: this.at('exec'),
-        CUBICLE_STATE: this.at('state'),
-        CUBICLE_HOME: this.at('home'),
-        ...settings,
-      },
-    });
+    this.agent = await spawnAgent(this.folder, this.at('link', 'agent.sock'), settings);
     await unhung('the agent connects', this.links.whenConnected(context, computer));
   }
 
   async killAgent(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    const { agent } = this;
-    if (agent === undefined) return;
-    if (agent.exitCode === null && agent.signalCode === null) {
-      const gone = once(agent, 'exit');
-      agent.kill(signal);
-      await gone;
-    }
+    if (this.agent === undefined) return;
+    await endAgent(this.agent, signal);
     this.agent = undefined;
   }
 
@@ -124,26 +101,8 @@ export class Rig {
   async clear(): Promise<void> {
     await this.killAgent();
     await this.links.stop();
-    for (const pid of await this.#left()) process.kill(pid, 'SIGKILL');
-    await until('every process is gone', async () => (await this.#left()).length === 0);
+    await endCommands(this.folder);
     await rm(this.folder, { recursive: true, force: true });
-  }
-
-  /** Commands do not inherit the agent's environment, but name the folder somewhere in theirs. */
-  async #left(): Promise<number[]> {
-    const found: number[] = [];
-    for (const name of await readdir('/proc')) {
-      if (!/^\d+$/.test(name) || +name === process.pid) continue;
-      try {
-        const about = await Promise.all(
-          ['environ', 'cmdline'].map((file) => readFile(`/proc/${name}/${file}`, 'latin1')),
-        );
-        if (about.some((text) => text.includes(this.folder))) found.push(Number(name));
-      } catch {
-        // It ended meanwhile.
-      }
-    }
-    return found;
   }
 }
 

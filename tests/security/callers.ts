@@ -7,6 +7,7 @@ import { only, sql } from '../../packages/server/db/database.ts';
 import { insertWorkspace } from '../../packages/server/db/workspaces.ts';
 import type { Answer, Sending } from '../support/client.ts';
 import { newEmail, type TestService } from '../support/service.ts';
+import { noComputers, type Shared, sharedComputers } from './shared-computers.ts';
 
 export const states = [
   'plain',
@@ -42,6 +43,7 @@ export interface World {
   readonly service: TestService;
   readonly accountId: string;
   readonly home: string;
+  readonly shared: Shared;
   readonly callers: readonly Caller[];
 }
 
@@ -123,13 +125,16 @@ export async function withFreshKeys(
 }
 
 export async function makeWorld(service: TestService, state: State): Promise<World> {
-  const { account } = await service.account();
+  const { account, key: first } = await service.account();
   const accountId = account.id;
   const home = await giveWorkspace(service, accountId);
   // Not to be seen with a key confined to the other.
   await giveWorkspace(service, accountId);
   const callers: Caller[] = [];
-  const world = { state, service, accountId, home, callers };
+  const owner = { accountId, home, raw: first.raw };
+  const admitted = state === 'plain' || state === 'e-mail unverified';
+  const shared = admitted ? await sharedComputers(service, owner) : noComputers;
+  const world = { state, service, accountId, home, shared, callers };
   for (const role of roles) {
     for (const confinedTo of [null, home]) {
       for (const manageKeys of [false, true]) {

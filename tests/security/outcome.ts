@@ -10,7 +10,7 @@ import {
 } from '../support/assertions.ts';
 import type { Answer } from '../support/client.ts';
 import { type Caller, roles, type State } from './callers.ts';
-import type { Call, Specified } from './specified.ts';
+import type { Call, Specified } from './specified/shape.ts';
 
 export interface Outcome {
   readonly status: number;

@@ -11,14 +11,19 @@ export function assertRequestId(answer: Answer): string {
   return id ?? '';
 }
 
-/** Exactly this status and reason, a sentence, our correlation, and no further field. */
-export function assertRefused(answer: Answer, status: number, reason?: string): void {
+/** Exactly this status and reason, a sentence, our correlation, and no field but these. */
+export function assertRefused(
+  answer: Answer,
+  status: number,
+  reason?: string,
+  further: Readonly<Record<string, unknown>> = {},
+): void {
   assert.equal(answer.status, status, answer.text);
   const { error, request_id, ...rest } = answer.body;
   assert.equal(typeof error, 'string');
   assert.ok(error.length > 0);
   assert.equal(request_id, assertRequestId(answer));
-  assert.deepEqual(rest, reason === undefined ? {} : { reason });
+  assert.deepEqual(rest, reason === undefined ? further : { reason, ...further });
 }
 
 /** The rate headers are there, whole numbers, and make sense. */

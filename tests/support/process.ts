@@ -34,7 +34,14 @@ export interface FirstKey {
 /** Nothing of the caller's own settings reaches a service under test. */
 function environment(settings: Environment): Environment {
   const { PATH = '', HOME = '/' } = process.env;
-  return { PATH, HOME, CUBICLE_LOG: 'silent', CUBICLE_PORT: '0', ...settings };
+  return {
+    PATH,
+    HOME,
+    CUBICLE_LOG: 'silent',
+    CUBICLE_PORT: '0',
+    CUBICLE_ENGINE: 'none',
+    ...settings,
+  };
 }
 
 class Run {

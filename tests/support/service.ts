@@ -3,13 +3,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type RunningHost, startHost } from '../../packages/host/main.ts';
 import { type MadeAccount, Operator } from '../../packages/server/app/operator.ts';
 import { Database } from '../../packages/server/db/database.ts';
 import { type ServerOptions, startServer } from '../../packages/server/main.ts';
 import { readSettings } from '../../packages/server/settings.ts';
 import { Client } from './client.ts';
 import { makeDatabase } from './database.ts';
+import type { RunningHost } from '../../packages/host/main.ts';
+import { SimulatedHost } from './simulated-host.ts';
 
 export interface TestService {
   readonly baseUrl: string;
@@ -29,14 +30,11 @@ export interface TestService {
   ): Promise<{ email: string; userId: string; keyId: string; raw: string; as: Client }>;
   /** Another server process's worth of service on the same database. */
   beside(): Promise<{ as(key?: string): Client; stop(): Promise<void> }>;
-  readonly host: RunningHost | undefined;
+  /** Only with `simulated`. */
+  readonly host: SimulatedHost;
   /** Makes a host of the test's own known. */
   register(host: RunningHost['row']): Promise<void>;
   stop(): Promise<void>;
-}
-
-function runHost(folder: string): Promise<RunningHost> {
-  return startHost({ dataDir: folder, cacheDir: folder, engine: 'simulated', pool: 0 }, () => {});
 }
 
 let people = 0;
@@ -73,7 +71,7 @@ export async function startService({
     return startServer(settings, { drainMs: 5_000, ...options });
   };
   const server = await launch();
-  const host = simulated && (await runHost(folders[0] as string));
+  const host = simulated && (await SimulatedHost.start(folders[0] as string));
   if (host) await server.registerHost(host.row);
   const database = new Database({ connectionString: kept.url }, 4);
   const operator = new Operator(database);
@@ -102,7 +100,10 @@ export async function startService({
       const other = await launch();
       return { as: clientOf(other.baseUrl), stop: () => other.stop() };
     },
-    host,
+    get host() {
+      if (host === undefined) throw new Error('this service was started without a host');
+      return host;
+    },
     register: (row) => server.registerHost(row),
     async stop() {
       await server.stop();

@@ -45,11 +45,13 @@ export async function beginSlowly(
       request.end(body.subarray(half));
       const [response] = await answered;
       const chunks = await response.toArray();
-      const text = Buffer.concat(chunks as Buffer[]).toString('utf8');
+      const bytes = Buffer.concat(chunks as Buffer[]);
+      const text = bytes.toString('utf8');
       return {
         status: response.statusCode ?? 0,
         headers: response.headers as Answer['headers'],
         text,
+        bytes,
         get body() {
           return JSON.parse(text);
         },

@@ -71,7 +71,6 @@ export type HostOutcome = z.infer<typeof hostOutcome>;
 export const hostComputer = z.object({
   id: z.string(),
   status: z.enum(computerStatuses),
-  suspended_at: z.string().optional(),
   /** The desktop accepts input. */
   ready: z.boolean(),
   /** How long nobody has used a running one; absent while something drives it. */

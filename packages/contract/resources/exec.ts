@@ -109,6 +109,15 @@ export const guestErrors = [
   'host_unreachable',
 ] as const;
 
+/** What resuming a suspended computer may come to. */
+export const wakeErrors = [
+  'computer_busy',
+  'quota_exceeded',
+  'host_no_room',
+  'host_outcome_unknown',
+  'host_failed',
+] as const;
+
 const offset = z.string().regex(/^\d{1,16}$/);
 const source = 'wire-guest, sections 3 and 4';
 const call = { role: 'member', reach: 'scope', cost: costs.guestCall, source } as const;
@@ -133,13 +142,13 @@ export const execRoutes = defineRoutes({
       }),
       cap: limits.execBody,
     },
-    answer: { status: 200, schema: z.union([output, polled]), bytes: true },
+    answer: { status: 200, also: 202, schema: z.union([output, polled]) },
     errors: [
       ...guestErrors,
+      ...wakeErrors,
       'exec_timeout_range',
       'exec_too_many',
       'desktop_absent',
-      'quota_exceeded',
     ],
     summary: 'Run a command',
     prose:
@@ -149,7 +158,7 @@ export const execRoutes = defineRoutes({
     ...call,
     method: 'GET',
     path: '/computers/{id}/exec/{pid}',
-    answer: { status: 200, schema: polled, bytes: true },
+    answer: { status: 200, schema: polled },
     errors: [...guestErrors, 'execution_unknown'],
     summary: 'Read on in a background command’s output',
     prose: 'A consuming cursor shared by all readers: at most 1 MiB a stream each time.',
@@ -158,7 +167,7 @@ export const execRoutes = defineRoutes({
     ...call,
     method: 'DELETE',
     path: '/computers/{id}/exec/{pid}',
-    answer: { status: 200, schema: polled, bytes: true },
+    answer: { status: 200, schema: polled },
     errors: [...guestErrors, 'execution_unknown'],
     summary: 'End a background command and its children',
     prose: 'Answers the unread end of its output.',
@@ -187,7 +196,7 @@ export const execRoutes = defineRoutes({
         .regex(/^\d{1,7}$/)
         .optional(),
     }),
-    answer: { status: 200, schema: executionOutput, bytes: true },
+    answer: { status: 200, schema: executionOutput },
     errors: [...guestErrors, 'query_refused', 'execution_unknown'],
     summary: 'Read an execution’s output by offset',
     prose: 'Does not consume. `limit` is 1 to 1048576 bytes a stream, 65536 unless said.',

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { costs, limits } from '../limits.ts';
 import { defineRoutes } from '../route.ts';
-import { guestErrors, guestPath } from './exec.ts';
+import { guestErrors, guestPath, wakeErrors } from './exec.ts';
 
 const noWake = z.literal('1').optional();
 const source = 'wire-guest, section 9';
@@ -34,15 +34,16 @@ export const fileRoutes = defineRoutes({
     path: '/computers/{id}/files',
     cost: costs.fileBytes,
     query: z.object({ path: guestPath, no_wake: noWake }),
-    answer: { status: 200, schema: z.any(), bytes: true },
+    answer: { status: 200, also: 206, schema: z.any(), mediaType: 'application/octet-stream' },
     errors: [
       ...guestErrors,
+      ...wakeErrors,
       'query_refused',
       'file_unknown',
       'file_refused',
       'file_too_large',
       'range_unsatisfiable',
-      'quota_exceeded',
+      'role_lowered',
     ],
     summary: 'Download a file',
     prose:
@@ -62,12 +63,12 @@ export const fileRoutes = defineRoutes({
     answer: { status: 200, schema: written },
     errors: [
       ...guestErrors,
+      ...wakeErrors,
       'query_refused',
       'file_unknown',
       'file_refused',
       'file_exists',
       'create_only_unsupported',
-      'quota_exceeded',
       'body_too_large',
       'body_incomplete',
       'request_timeout',

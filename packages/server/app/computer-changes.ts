@@ -224,7 +224,9 @@ function shapeOf(row: store.ComputerRow): Shape {
 }
 
 function requireBuilt(status: ComputerStatus): void {
-  if (status === 'building' || status === 'build-failed' || status === 'half-removed') {
+  // Its making is an operation of its own, which comes to an end without the caller's doing.
+  if (status === 'building') throw new Refusal('computer_busy');
+  if (status === 'build-failed' || status === 'half-removed') {
     throw new Refusal('computer_not_ready', { status });
   }
 }

@@ -17,20 +17,25 @@ function identity(row: ComputerRow): Computer {
     disk_gb: row.disk_gb,
     ...(row.workspace_id !== null && { workspace_id: row.workspace_id }),
     created_at: row.created_at.toISOString(),
-    ...(row.idle_suspend_min !== null && { idle_suspend_min: row.idle_suspend_min }),
   };
+}
+
+/** Some answers do not say what is charged to the running pool (wire-computers section 2). */
+export function uncharged({ running_ram_mb: _, ...record }: Computer): Computer {
+  return record;
 }
 
 /** One computer, with its host's word. `building` until the host has it. */
 export function recordOf(row: ComputerRow, host: HostComputer | undefined): Computer {
   const status = statusOf(row, host);
-  const at = host?.suspended_at;
+  const at = row.suspended_at;
   return {
     ...identity(row),
     status,
     running_ram_mb: row.active ? row.ram_mb : 0,
     resolution: row.resolution,
-    ...(status === 'suspended' && at !== undefined && { suspended: { at } }),
+    ...(row.idle_suspend_min !== null && { idle_suspend_min: row.idle_suspend_min }),
+    ...(status === 'suspended' && at !== null && { suspended: { at: at.toISOString() } }),
     ...((status === 'building' || status === 'build-failed') && {
       build: {
         ...(row.build_source !== null && { source: row.build_source }),

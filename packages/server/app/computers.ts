@@ -11,7 +11,7 @@ import { storeAnswerFor } from '../db/idempotency.ts';
 import { listWorkspaces } from '../db/workspaces.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import { type Authority, changeAs } from './authority.ts';
-import { listingRow, recordOf, statusOf } from './computer-record.ts';
+import { listingRow, recordOf, statusOf, uncharged } from './computer-record.ts';
 import type { Credentials } from './credentials.ts';
 import { type Keyed, takeKey } from './idempotency.ts';
 import { admitNeverIdle } from './quota.ts';
@@ -133,11 +133,11 @@ export class Computers {
       }
       const changed = await change(tx);
       if (keyed !== undefined) {
-        await storeAnswerFor(tx, authority, keyed.key, 200, answerOf(changed, host));
+        await storeAnswerFor(tx, authority, keyed.key, 200, uncharged(recordOf(changed, host)));
       }
       return changed;
     });
-    return { ...answerOf(row, host), ...this.#surface(authority, row, host) };
+    return { ...uncharged(recordOf(row, host)), ...this.#surface(authority, row, host) };
   }
 
   /** Part 4, Workspaces 4: stopped, and its credentials change with the workspace. */
@@ -181,10 +181,4 @@ export class Computers {
     if (!(await this.#sees(authority, wished))) throw new Refusal('workspace_unknown');
     return wished;
   }
-}
-
-/** A rename's answer does not say what is charged (wire-computers section 2). */
-function answerOf(row: store.ComputerRow, host: HostComputer | undefined): Computer {
-  const { running_ram_mb: _, ...record } = recordOf(row, host);
-  return record;
 }

@@ -50,10 +50,9 @@ export class GuestCalls {
   /** The host's answer, its body unread; anything but success throws. */
   async send(authority: Authority, id: string, call: GuestCall): Promise<IncomingMessage> {
     const row = await this.#computers.row(authority, id);
-    if (call.wakes && !row.active) await this.#wake(authority, id);
     const first = await this.#ask(row, call);
     if (!(first instanceof Refusal)) return first;
-    // It was suspended a moment ago, for being idle.
+    // Only its host knows: what is stopped or being built is refused without an operation of its own.
     if (!call.wakes || first.error !== 'computer_suspended_here') throw first;
     await this.#wake(authority, id);
     const second = await this.#ask(row, call);
@@ -75,7 +74,7 @@ export class GuestCalls {
     return (response.statusCode ?? 500) < 300 ? response : refusalFrom(response);
   }
 
-  /** Resumes a suspended computer; one that is stopped stays so, and the call is refused. */
+  /** Resumes a suspended computer; one that was stopped meanwhile stays so, and the call is refused. */
   async #wake(authority: Authority, id: string): Promise<void> {
     await this.#changes.start(authority, id, true);
   }

@@ -61,5 +61,7 @@ export async function takeKey(
   if (await claimKey(tx, scope, { ...keyed, operationId })) return;
   const row = await findKey(tx, scope, keyed.key);
   if (row !== undefined) answerOf(row, keyed);
-  throw new Refusal('idempotency_in_progress');
+  // It has its answer by now, or was released: the caller's next try tells.
+  const extra = row?.operation_id ? { operation_id: row.operation_id } : {};
+  throw new Refusal('idempotency_in_progress', {}, extra);
 }

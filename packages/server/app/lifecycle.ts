@@ -20,7 +20,7 @@ import { HostAway } from '../hosts/host.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { type Keyed, takeKey } from './idempotency.ts';
 import { newId } from './secrets.ts';
-import { type Settled, settle, undo } from './settle.ts';
+import { Failed, type Settled, settle, undo } from './settle.ts';
 
 /** How long an operation stays with a process that has fallen silent; a living one renews it in time. */
 const holdS = 10;
@@ -132,10 +132,10 @@ export class Lifecycle {
       if (operation === undefined)
         throw new Refusal('host_outcome_unknown', {}, { operation_id: operationId });
       const result = await settle(tx, operation, outcome);
-      if (!(result instanceof Refusal)) {
-        // A failure that names its operation spends the key (wire-computers section 10).
-        if (result.status >= 500) await spendKey(tx, operationId);
-        else await storeAnswer(tx, operationId, result.status, result.body);
+      if (result instanceof Failed) {
+        await spendKey(tx, operationId);
+      } else if (!(result instanceof Refusal)) {
+        await storeAnswer(tx, operationId, result.status, result.body);
       } else if (by === 'asked') {
         await forgetOperation(tx, operationId);
         await releaseKey(tx, operationId);
@@ -147,6 +147,7 @@ export class Lifecycle {
       return result;
     });
     if (settled instanceof Refusal) throw settled;
+    if (settled instanceof Failed) throw settled.refusal;
     return settled;
   }
 
@@ -186,15 +187,15 @@ export class Lifecycle {
     await Promise.all(taken.map((operation) => this.resume(operation)));
   }
 
-  async resume(operation: OperationRow): Promise<void> {
-    await this.#holding(operation.id, () => this.#resume(operation));
+  async resume(operation: OperationRow, timeoutMs = answerMs): Promise<void> {
+    await this.#holding(operation.id, () => this.#resume(operation, timeoutMs));
   }
 
-  async #resume(operation: OperationRow): Promise<void> {
+  async #resume(operation: OperationRow, timeoutMs: number): Promise<void> {
     try {
       const command = operation.command as HostCommand;
       const host = await this.#fleet.host(await this.#hostOf(operation));
-      const outcome = await host.command(operation.computer_id, command, answerMs);
+      const outcome = await host.command(operation.computer_id, command, timeoutMs);
       await this.#settle(operation.id, outcome, 'taken up');
     } catch (error) {
       // A refusal settles it too. A silent host is asked again, for an hour.

@@ -17,6 +17,8 @@ export interface PageWish {
 
 /** How many unfinished operations of a page are brought up to date (Part 4 Operations). */
 const refreshed = 5;
+/** A host that is slower leaves its clones as last observed. */
+const askMs = 5_000;
 
 export class Operations {
   readonly #database: Database;
@@ -44,11 +46,11 @@ export class Operations {
     }
     const page = rows.slice(0, wish.limit);
     const next = rows.length > wish.limit ? (page.at(-1)?.id ?? null) : null;
-    const copying = page.filter((row) => row.kind === 'clone' && row.state === 'running');
-    const asked = new Set(copying.slice(0, refreshed).map(({ id }) => id));
+    const unfinished = page.filter(({ state }) => state === 'pending' || state === 'running');
+    const asked = new Set(unfinished.slice(0, refreshed).filter(isCopying));
     const operations = await Promise.all(
       page.map(async (row) =>
-        operationOf(asked.has(row.id) ? await this.#fresh(authority, row) : row),
+        operationOf(asked.has(row) ? await this.#fresh(authority, row) : row),
       ),
     );
     return { operations, next_cursor: next };
@@ -59,13 +61,12 @@ export class Operations {
       ? await store.findOperation(this.#database, authority, id)
       : undefined;
     if (row === undefined) throw new Refusal('operation_unknown');
-    const copying = row.kind === 'clone' && row.state === 'running';
-    return operationOf(copying ? await this.#fresh(authority, row) : row);
+    return operationOf(isCopying(row) ? await this.#fresh(authority, row) : row);
   }
 
   /** Asks the host of a clone how it is; one that does not answer leaves it as last observed. */
   async #fresh(authority: Authority, row: store.OperationRow): Promise<store.OperationRow> {
-    await this.#lifecycle.resume(row);
+    await this.#lifecycle.resume(row, askMs);
     return (await store.findOperation(this.#database, authority, row.id)) ?? row;
   }
 
@@ -75,6 +76,10 @@ export class Operations {
     if (row === undefined) throw new Refusal('cursor_unknown');
     return row.seq;
   }
+}
+
+function isCopying({ kind, state }: store.OperationRow): boolean {
+  return kind === 'clone' && state === 'running';
 }
 
 function operationOf(row: store.OperationRow): Operation {

@@ -17,7 +17,7 @@ import {
 } from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
 import { type OperationRow, setOperation } from '../db/operations.ts';
-import { recordOf } from './computer-record.ts';
+import { recordOf, uncharged } from './computer-record.ts';
 
 export interface Settled {
   readonly status: number;
@@ -26,12 +26,21 @@ export interface Settled {
   readonly computer?: ComputerRow;
 }
 
+/** It was begun and failed: its operation stays, and its key is spent (wire-computers section 10). */
+export class Failed {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    this.refusal = refusal;
+  }
+}
+
 /** Settles in the records; a refusal is the outcome of a call that changed nothing. */
 export async function settle(
   tx: Runner,
   operation: OperationRow,
   outcome: HostOutcome,
-): Promise<Settled | Refusal> {
+): Promise<Settled | Refusal | Failed> {
   const command = operation.command as HostCommand;
   const row = await lockComputerById(tx, operation.computer_id);
   if (row === undefined) throw new Error(`the computer ${operation.computer_id} has no record`);
@@ -52,7 +61,7 @@ export async function settle(
     await setOperation(tx, operation.id, 'running');
     return {
       status: 201,
-      body: withOperation(recordOf(row, undefined), operation.id),
+      body: withOperation(uncharged(recordOf(row, undefined)), operation.id),
       computer: row,
     };
   }
@@ -69,13 +78,14 @@ async function settleDone(
 ): Promise<Settled> {
   await setOperation(tx, operation.id, 'succeeded');
   if (command.kind === 'delete') await setComputerState(tx, row.id, 'deleted');
-  else await setComputerActive(tx, row.id, status === 'running');
+  else await setComputerActive(tx, row.id, status === 'running', status === 'suspended');
   if (command.kind === 'restart') await rotateCredentials(tx, row.id);
   if (command.kind === 'resize') await changeComputer(tx, row.id, command.shape);
   if (command.kind === 'create' || command.kind === 'clone' || command.kind === 'resize') {
     const now = (await lockComputerById(tx, row.id)) ?? row;
     const record = recordOf(now, { id: row.id, status, ready: false });
-    const body = withOperation(record, operation.id);
+    const told = command.kind === 'clone' ? uncharged(record) : record;
+    const body = withOperation(told, operation.id);
     return { status: command.kind === 'resize' ? 200 : 201, body, computer: now };
   }
   return { status: 200, body: { ok: true, operation_id: operation.id } };
@@ -87,7 +97,7 @@ async function settleFailed(
   command: HostCommand,
   row: ComputerRow,
   outcome: Extract<HostOutcome, { message: string }>,
-): Promise<Settled | Refusal> {
+): Promise<Settled | Refusal | Failed> {
   const { message } = outcome;
   if (command.kind === 'create' && outcome.outcome === 'start_failed') {
     await setOperation(tx, operation.id, 'failed', { code: 'start_failed', message });
@@ -98,14 +108,14 @@ async function settleFailed(
     );
     return {
       status: 201,
-      body: { computer: stopped, start_error: message, operation_id: operation.id },
+      body: { computer: uncharged(stopped), start_error: message, operation_id: operation.id },
     };
   }
   if (command.kind === 'clone') {
     await setOperation(tx, operation.id, 'failed', { code: 'build_failed', message });
     await setBuildFailed(tx, row.id, message);
     const failed = recordOf({ ...row, build_failed: message }, undefined);
-    return { status: 201, body: withOperation(failed, operation.id) };
+    return { status: 201, body: withOperation(uncharged(failed), operation.id) };
   }
   if (command.kind === 'create') {
     await undo(tx, row, command);
@@ -117,10 +127,7 @@ async function settleFailed(
   } else {
     await setOperation(tx, operation.id, 'failed', { code: 'host_failed', message });
   }
-  return {
-    status: 503,
-    body: new Refusal('host_failed', {}, { operation_id: operation.id }).body(),
-  };
+  return new Failed(new Refusal('host_failed', {}, { operation_id: operation.id }));
 }
 
 /** Takes back what recording the operation took: nothing was done. */

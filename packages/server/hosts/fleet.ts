@@ -42,7 +42,8 @@ export class Fleet {
   #hostOf(row: HostRow): Host {
     let host = this.#hosts.get(row.id);
     if (host === undefined) {
-      host = new Host({ id: row.id, address: row.address, token: this.#tokenOf(row) });
+      const token = () => this.#tokenOf(row);
+      host = new Host({ id: row.id, address: row.address, token });
       this.#hosts.set(row.id, host);
     }
     return host;

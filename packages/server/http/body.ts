@@ -23,10 +23,11 @@ export async function readJsonBody(
   proceed: () => void,
 ): Promise<unknown> {
   const tooLarge = capped(request, body.cap);
-  const { 'content-encoding': encoding } = request.headers;
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw new Refusal('body_encoding');
-  }
+  const { 'content-encoding': encoding, 'transfer-encoding': transfer } = request.headers;
+  const plain = encoding === undefined || encoding.toLowerCase() === 'identity';
+  // Node takes the chunks apart and leaves any coding before that in place.
+  const whole = transfer === undefined || transfer.trim().toLowerCase() === 'chunked';
+  if (!plain || !whole) throw new Refusal('body_encoding');
   if (!isUtf8(request.headers['content-type'])) throw new Refusal('body_encoding');
   proceed();
   const bytes = await collect(request, body.cap, times, tooLarge);
@@ -51,19 +52,43 @@ export async function* readUpload(
   const tooLarge = capped(request, cap);
   proceed();
   let size = 0;
-  request.setTimeout(times.idleMs, () => request.destroy(new Refusal('request_timeout')));
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+  for (;;) {
+    // Not by iterating: leaving the loop would end the connection, and the refusal with it.
+    const chunk = request.read() as Buffer | null;
+    if (chunk !== null) {
       size += chunk.length;
       if (size > cap) throw tooLarge();
       yield chunk;
-    }
-  } catch (error) {
-    if (error instanceof Refusal) throw error;
-    throw new Refusal('body_incomplete');
-  } finally {
-    request.setTimeout(0);
+    } else if (request.readableEnded) return;
+    else await more(request, times.idleMs);
   }
+}
+
+/** Until there is more to read, or nothing any more. */
+function more(request: IncomingMessage, idleMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const idle = setTimeout(() => end(() => reject(new Refusal('request_timeout'))), idleMs);
+
+    function end(settle: () => void): void {
+      clearTimeout(idle);
+      request
+        .off('readable', onMore)
+        .off('end', onMore)
+        .off('close', onClose)
+        .off('error', onClose);
+      request.off(cutOff, onClose);
+      settle();
+    }
+    function onMore(): void {
+      end(resolve);
+    }
+    function onClose(): void {
+      end(() => reject(new Refusal('body_incomplete')));
+    }
+    request.on('readable', onMore).on('end', onMore).on('close', onClose).on('error', onClose);
+    request.on(cutOff, onClose);
+    if (request.destroyed || (lineOf(request.socket).broken && !request.complete)) onClose();
+  });
 }
 
 function isUtf8(contentType: string | undefined): boolean {

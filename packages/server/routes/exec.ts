@@ -10,9 +10,13 @@ import { Reply } from './reply.ts';
 
 /** The host writes the answer's JSON itself, as it comes out of the guest; it is passed on unread. */
 function passOn(response: IncomingMessage): Reply {
+  const { 'content-length': length } = response.headers;
   return new Reply({
     status: response.statusCode ?? 200,
-    headers: { 'Content-Type': 'application/json; charset=utf-8' },
+    headers: {
+      'Content-Type': 'application/json; charset=utf-8',
+      ...(length !== undefined && { 'Content-Length': length }),
+    },
     bytes: response,
   });
 }
@@ -30,7 +34,7 @@ export function execHandlers(guest: GuestCalls): Handlers<typeof execRoutes> {
         method: 'POST',
         path: hostPaths.exec,
         body: JSON.stringify({ ...body, timeout_s: timeoutS }),
-        timeoutMs: timeoutS * 1_000 + quickMs,
+        timeoutMs: body.background === true ? quickMs : timeoutS * 1_000 + quickMs,
         signal,
         wakes: true,
       });
@@ -55,6 +59,11 @@ export function execHandlers(guest: GuestCalls): Handlers<typeof execRoutes> {
       const limit = Number(query.limit ?? 65_536);
       if (limit < 1 || limit > limits.execChunk) {
         throw new Refusal('query_refused', { problem: '`limit` must be from 1 to 1048576.' });
+      }
+      for (const name of ['stdout_offset', 'stderr_offset'] as const) {
+        if (Number(query[name]) + limit <= Number.MAX_SAFE_INTEGER) continue;
+        const problem = `\`${name}\` and the limit must be at most 2^53 - 1 together.`;
+        throw new Refusal('query_refused', { problem });
       }
       const search = new URLSearchParams({ ...query, limit: String(limit) }).toString();
       const path = (computer: string) =>

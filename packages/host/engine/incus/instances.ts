@@ -3,7 +3,7 @@ import { access } from 'node:fs/promises';
 import { type Context, EngineError, type InstanceSpec, type InstanceStatus } from '../engine.ts';
 import type { IncusClient } from './client.ts';
 import { firewallStands } from './firewall.ts';
-import { freezeAhead, thawLeftover } from './freezer.ts';
+import { freezeAhead, giveBackMemory, thawLeftover } from './freezer.ts';
 import {
   type IncusInstance,
   isOurs,
@@ -143,6 +143,8 @@ export class Instances {
   async freeze(context: Context, id: string, pid: number): Promise<void> {
     await freezeAhead(pid);
     await this.#act(context, id, 'freeze');
+    // Nobody waits for it.
+    void giveBackMemory(pid);
   }
 
   async wake(context: Context, id: string, pid: number): Promise<void> {
