@@ -285,7 +285,7 @@ export class Computers {
 
   #note(resident: Resident, status: InstanceStatus): void {
     resident.status = status;
-    if (status === 'stopped' || status === 'broken') this.#parts.links.stopped(resident.instance);
+    if (status !== 'running' && status !== 'frozen') this.#parts.links.stopped(resident.instance);
   }
 
   #tell(instance: Parameters<typeof describe>[0]): HostComputer {

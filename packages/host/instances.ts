@@ -74,6 +74,7 @@ const statuses = {
   running: 'running',
   stopped: 'stopped',
   frozen: 'suspended',
+  unfinished: 'building',
   broken: 'half-removed',
 } as const;
 
