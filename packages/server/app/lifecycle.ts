@@ -132,9 +132,8 @@ export class Lifecycle {
       if (operation === undefined)
         throw new Refusal('host_outcome_unknown', {}, { operation_id: operationId });
       const result = await settle(tx, operation, outcome);
-      if (result instanceof Failed) {
-        await spendKey(tx, operationId);
-      } else if (!(result instanceof Refusal)) {
+      if (result instanceof Failed) await spendKey(tx, operationId);
+      else if (!(result instanceof Refusal)) {
         await storeAnswer(tx, operationId, result.status, result.body);
       } else if (by === 'asked') {
         await forgetOperation(tx, operationId);
