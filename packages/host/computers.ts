@@ -33,6 +33,8 @@ const copyMs = 1_800_000;
 /** Kept for the computers that are there. */
 const sparedDiskGb = 2;
 const roomMs = 5_000;
+/** How long a guest that was just reached may take to answer to its name. */
+const namingMs = 5_000;
 /** Taking back what a failed create left. */
 const cleanUpMs = 60_000;
 
@@ -184,6 +186,8 @@ export class Computers {
         message: this.#told(error, 'The computer was made, but it would not start.'),
       };
     }
+    // One of the pool's may have lost its daemon after it was moved into and before it was named.
+    if (!isNew) await this.#name(context, computer, resident.instance);
     resident.status = 'running';
     roster.began(resident, 'boot');
     return { outcome: 'done', status: 'running' };
@@ -216,15 +220,26 @@ export class Computers {
     { operation, shape, resolution }: CreateCommand,
     instance: string,
   ): Promise<void> {
-    const { engine, links, folders } = this.#parts;
+    const { engine, folders } = this.#parts;
     const labels = { computer, operation };
     await engine.change(context, instance, { shape: shapeOf(shape), labels });
     await folders.describe({ id: instance, resolution, hostname: computer });
-    // One that cannot be named now takes its name from the description at its next boot.
+    await this.#name(context, computer, instance);
+  }
+
+  /** One that cannot be named now takes its name from the description at its next boot. */
+  async #name({ signal }: Context, computer: string, instance: string): Promise<void> {
+    const { links } = this.#parts;
+    const context = { signal: AbortSignal.any([signal, AbortSignal.timeout(namingMs)]) };
     const command = `hostname ${computer}; echo ${computer} >/etc/hostname`;
-    const named = await links.exec(context, instance, { command }, 5_000);
-    if (!named.ok) return;
-    for (const stream of [named.stdout, named.stderr]) await Array.fromAsync(stream);
+    try {
+      await links.whenConnected(context, instance);
+      const named = await links.exec(context, instance, { command }, namingMs);
+      if (!named.ok) return;
+      for (const stream of [named.stdout, named.stderr]) await Array.fromAsync(stream);
+    } catch (error) {
+      if (!context.signal.aborted) throw error;
+    }
   }
 
   /** Copies in the background; asking again with the same operation tells how it is. */

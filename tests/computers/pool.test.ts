@@ -5,6 +5,7 @@ import { cpus } from 'node:os';
 import { after, before, describe, test } from 'node:test';
 import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
 import { execIn } from '../host/incus-ground.ts';
+import { signal } from '../support/process.ts';
 import { until } from '../support/until.ts';
 import { ComputerGround, computerOf } from './ground.ts';
 import { GuestGroup } from './guest-group.ts';
@@ -71,6 +72,26 @@ function pool(): void {
     const filled = await next();
     assert.notEqual(filled.name, name);
     assert.equal((await waiting()).length, 1, 'as many as were asked for');
+    assert.equal((await ground.as.delete(`/computers/${id}`)).status, 200);
+  });
+
+  test('wire-computers 9: a daemon killed while a create moves in leaves one computer, by its name', async () => {
+    const { name } = await next();
+    const pid = await ground.pid('host');
+    const json = { size: 'medium' };
+    const headers = { 'idempotency-key': 'moves-in' };
+    const call = ground.as.send('POST', '/computers', { json, headers });
+    // As soon as it is labelled, and not yet named.
+    await until('it is taken', async () => !(await waiting()).some((each) => each.name === name));
+    signal(pid, 'SIGKILL');
+    await call;
+    const found = await ground.as.get('/operations?idempotency_key=moves-in');
+    const operation = await ground.ended(found.body.operations[0].id);
+    assert.equal(operation.state, 'succeeded');
+    const id = operation.computer_id;
+    assert.equal(await ground.instanceOf(id), name);
+    assert.equal(await ground.run(id, 'hostname; cat /etc/hostname'), `${id}\n${id}`);
+    assert.equal(new GuestGroup(ground.place, name).memoryLimitBytes, 4096 * 2 ** 20);
     assert.equal((await ground.as.delete(`/computers/${id}`)).status, 200);
   });
 
