@@ -143,10 +143,31 @@ suite('creating a computer', () => {
     assert.equal((await made(as, { start: false })).resolution, '1280x800x24');
     await makesNothing('swarm', async (other) => {
       const refused = [
-        ...['638x480', '640x478', '3842x2160', '3840x2162', '641x480', '640x481', '639x480'],
-        ...['640x480x8', '640x480x0', '640x480x', '640x480x24x1', '640x480x024', '640', 'x480'],
-        ...['0640x480', ' 640x480', '640x480 ', '640X480', '1e3x800', '-640x480', '', '640x480\n'],
-        ...[7, null, [640, 480]],
+        '638x480',
+        '640x478',
+        '3842x2160',
+        '3840x2162',
+        '641x480',
+        '640x481',
+        '639x480',
+        '640x480x8',
+        '640x480x0',
+        '640x480x',
+        '640x480x24x1',
+        '640x480x024',
+        '640',
+        'x480',
+        '0640x480',
+        ' 640x480',
+        '640x480 ',
+        '640X480',
+        '1e3x800',
+        '-640x480',
+        '',
+        '640x480\n',
+        7,
+        null,
+        [640, 480],
       ];
       for (const resolution of refused) {
         const answer = await other.as.post('/computers', { resolution });
