@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import type { HostCommand } from '../../packages/contract/host/api.ts';
 import { sql } from '../../packages/server/db/database.ts';
 import { assertMetered, assertRefused } from '../support/assertions.ts';
 import type { Answer, Client } from '../support/client.ts';
@@ -160,6 +161,39 @@ suite('Idempotency-Key', () => {
       assertRefused(await create(as, fault), 409, undefined, further);
     }
     assert.equal((await as.get('/computers')).body.length, 2, 'each was made once');
+  });
+
+  test('wire-computers 9, Part 3 Operation: whatever the call was, what became of it is found out', async () => {
+    const { as } = await service.account();
+    const { id } = await made(as);
+    const path = `/computers/${id}`;
+    const calls: [HostCommand['kind'], string, string, unknown, object][] = [
+      ['suspend', 'POST', `${path}/suspend`, undefined, { status: 'suspended' }],
+      ['start', 'POST', `${path}/start`, undefined, { status: 'running', running_ram_mb: 512 }],
+      ['restart', 'POST', `${path}/restart`, undefined, { status: 'running' }],
+      ['stop', 'POST', `${path}/stop`, undefined, { status: 'stopped', running_ram_mb: 0 }],
+      ['resize', 'PATCH', path, { cpu: 3 }, { status: 'stopped', cpu: 3 }],
+      ['clone', 'POST', `${path}/clone`, {}, { status: 'stopped', cpu: 3 }],
+    ];
+    for (const fault of ['unheard', 'unasked'] as const) {
+      for (const [kind, method, where, json, then] of calls) {
+        if (kind === 'suspend' && fault === 'unasked') await acted(as, id, 'start');
+        service.host.cable.fault(kind, fault);
+        const lost = await keyed(as, `${kind}-${fault}`, method, where, json);
+        const { operation_id } = lost.body;
+        assertRefused(lost, 503, undefined, { operation_id });
+        await letGo(operation_id);
+        const done = await finished(as, operation_id);
+        assert.deepEqual([done.kind, done.state, done.error], [kind, 'succeeded', null]);
+        const now = await computer(as, done.computer_id);
+        for (const [field, value] of Object.entries(then)) assert.equal(now[field], value, kind);
+      }
+    }
+    service.host.cable.fault('delete', 'unheard');
+    const { operation_id } = (await as.delete(path)).body;
+    await letGo(operation_id);
+    assert.equal((await finished(as, operation_id)).state, 'succeeded');
+    assertRefused(await as.get(path), 404);
   });
 
   test('wire-computers 9: an outcome that is not heard for an hour is lost', async () => {
