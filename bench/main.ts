@@ -2,6 +2,7 @@
 
 const benches: Record<string, () => Promise<void>> = {
   door: async () => (await import('./door/bench.ts')).run(),
+  computers: async () => (await import('./computers/bench.ts')).run(),
 };
 
 const name = process.argv[2] ?? '';

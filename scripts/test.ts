@@ -12,10 +12,6 @@ import { migrate } from '../packages/server/db/migrate.ts';
 import { openEmbeddedPostgres } from '../packages/server/postgres/embedded.ts';
 import { root } from './checkout.ts';
 
-// These install the engine's packages on the machine and run it: only when asked for.
-const needsEngine = /tests\/host\/(engine-incus|incus-|base-image)/;
-const withEngine = process.env['CUBICLE_TEST_ENGINE'] === '1';
-
 const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
 const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
 const files = (asked.length === 0 ? ['tests'] : asked)
@@ -23,7 +19,6 @@ const files = (asked.length === 0 ? ['tests'] : asked)
     const whole = join(root, path);
     return statSync(whole).isDirectory() ? globSync(join(whole, '**/*.test.ts')) : [whole];
   })
-  .filter((file) => asked.length > 0 || withEngine || !needsEngine.test(file))
   .toSorted();
 
 const dataDir = await mkdtemp(join(tmpdir(), 'cubicle-tests-'));

@@ -21,7 +21,13 @@ const large = 100_000;
 export async function run(): Promise<void> {
   const dataDir = await mkdtemp(join(tmpdir(), 'cubicle-bench-'));
   const service = spawn(process.execPath, [file('../../packages/cli/main.ts'), 'start'], {
-    env: { ...process.env, CUBICLE_DATA: dataDir, CUBICLE_PORT: '0', CUBICLE_LOG: 'warn' },
+    env: {
+      ...process.env,
+      CUBICLE_DATA: dataDir,
+      CUBICLE_PORT: '0',
+      CUBICLE_LOG: 'warn',
+      CUBICLE_ENGINE: 'none',
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const loader = fork(file('./load.ts'));

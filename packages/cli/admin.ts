@@ -1,12 +1,11 @@
-// `cubicle admin`: accounts, people, keys and plans, for the operator of the service.
+// `cubicle admin`: accounts, people, keys, plans and hosts, for the operator of the service.
 
-import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { type Role, roles } from '@cubicle/contract/route.ts';
-import { type Operator, OperatorMistake } from '@cubicle/server/app/operator.ts';
+import { OperatorMistake } from '@cubicle/server/app/operator.ts';
 import { type PlanFigure, planFigures } from '@cubicle/server/db/plans.ts';
-import { withOperator } from './operator.ts';
-import { sentence } from './sentence.ts';
-import { printAnswer } from './table.ts';
+import { hostsCommand } from './admin-host.ts';
+import { answering, group, verb } from './admin-verbs.ts';
 
 interface Membership {
   account: string;
@@ -31,12 +30,13 @@ const plans = ['none', 'solo', 'studio', 'swarm'];
 
 export function adminCommand(): Command {
   return group('admin')
-    .description('Accounts, people, keys and plans.')
+    .description('Accounts, people, keys, plans and hosts.')
     .addCommand(accountCommand())
     .addCommand(memberCommand())
     .addCommand(userCommand())
     .addCommand(keyCommand())
-    .addCommand(planCommand());
+    .addCommand(planCommand())
+    .addCommand(hostsCommand());
 }
 
 function accountCommand(): Command {
@@ -158,34 +158,16 @@ function planCommand(): Command {
     .addCommand(
       verb('set', `Change figures of a plan: ${planFigures.join(', ')}.`)
         .addArgument(new Argument('<id>').choices(plans))
-        .argument('<figure=value...>', 'such as max_computers=10 rate_units=6000', figure)
+        .argument('[figure=value...]', 'such as max_computers=10 rate_units=6000', figure)
         .option('--label <label>', 'the name people see')
         .action(
           answering(
-            async (operator, { label }: { label?: string }, id: string, figures: Figures) => ({
-              plan: await operator.setPlan(id, { ...figures, label }),
+            async (operator, { label }: { label?: string }, id: string, figures?: Figures) => ({
+              plan: await operator.setPlan(id, something({ ...figures, ...(label && { label }) })),
             }),
           ),
         ),
     );
-}
-
-function verb(name: string, description: string): Command {
-  return group(name).description(description).option('--json', 'print exactly one JSON object');
-}
-
-function group(name: string): Command {
-  return new Command(name).configureOutput({
-    // A wrong use is told in the shape that was asked for.
-    outputError: (text, write) =>
-      write(
-        process.argv.includes('--json')
-          ? `${JSON.stringify({ error: text.replace(/^error: /, '').trim() })}\n`
-          : text,
-      ),
-    writeErr: (text) =>
-      process.argv.includes('--json') ? process.stdout.write(text) : process.stderr.write(text),
-  });
 }
 
 function planOption(): Option {
@@ -202,8 +184,8 @@ function yesOrNo(text: string): boolean {
 }
 
 function figure(text: string, soFar: Figures = {}): Figures {
-  const [name = '', value = ''] = text.split('=');
-  if (!(planFigures as readonly string[]).includes(name) || !/^\d{1,15}$/.test(value)) {
+  const [, name = '', value = ''] = /^(\w+)=(\d{1,15})$/.exec(text) ?? [];
+  if (!(planFigures as readonly string[]).includes(name)) {
     throw new InvalidArgumentError(`It is one of ${planFigures.join(', ')}, then = and a number.`);
   }
   // A key has half of the units, and GET /account costs 10.
@@ -221,24 +203,4 @@ function something<Change extends object>(change: Change): Change {
     throw new OperatorMistake('Say what to change; `--help` lists the options.');
   }
   return change;
-}
-
-/** Runs a verb against the service's database and prints what it answers in the shape asked for. */
-function answering<Options extends object, Arguments extends unknown[]>(
-  action: (operator: Operator, options: Options, ...given: Arguments) => Promise<object>,
-): (...given: [...Arguments, Options, Command]) => Promise<void> {
-  return async (...given) => {
-    const options = given.at(-2) as Options & { json?: true };
-    const rest = given.slice(0, -2) as Arguments;
-    try {
-      const answer = await withOperator((operator) => action(operator, options, ...rest));
-      if (options.json) console.log(JSON.stringify(answer));
-      else printAnswer(answer);
-    } catch (error) {
-      const message = sentence(error);
-      if (options.json) console.log(JSON.stringify({ error: message }));
-      else console.error(message);
-      process.exitCode = 1;
-    }
-  };
 }

@@ -3,7 +3,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { Command } from 'commander';
 import { type RunningHost, startHost } from '@cubicle/host/main.ts';
 import { readSettings } from '@cubicle/server/settings.ts';
 import { checkout } from './checkout.ts';
@@ -14,11 +13,7 @@ export type HostNews =
   | { readonly say: string }
   | { readonly failed: string };
 
-export function hostCommand(): Command {
-  return new Command('host').description('Run a host daemon.').action(run);
-}
-
-async function run(): Promise<void> {
+export async function runHost(): Promise<void> {
   const tell = (news: HostNews) => {
     if (process.send !== undefined) process.send(news);
     else if ('say' in news) console.log(news.say);
@@ -31,20 +26,29 @@ async function run(): Promise<void> {
     process.exitCode = 1;
     return;
   }
-  const { engine, dataDir, cacheDir, pool } = settings;
-  let host: RunningHost;
+  const { engine, dataDir, cacheDir, pool, diskGb } = settings;
+  const ending = new AbortController();
+  let host: RunningHost | undefined;
+  const stop = () => {
+    ending.abort();
+    void host?.stop().finally(() => process.exit(0));
+  };
+  process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
   try {
-    host = await startHost({ engine, dataDir, cacheDir, pool }, (say) => tell({ say }));
+    const wish = { engine, dataDir, cacheDir, pool, diskGb };
+    host = await startHost(wish, (say) => tell({ say }), { signal: ending.signal });
   } catch (error) {
+    if (ending.signal.aborted) process.exit(0);
     tell({ failed: error instanceof Error ? error.message : String(error) });
     process.exit(1);
   }
-  tell({ ready: host.row });
-  const stop = () => void host.stop().finally(() => process.exit(0));
-  process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
+  if (ending.signal.aborted) stop();
+  else tell({ ready: host.row });
 }
 
 export interface WatchedHost {
+  /** Whether it ever was ready. */
+  readonly served: boolean;
   stop(): Promise<void>;
 }
 
@@ -55,12 +59,14 @@ export function watchHost(hear: (news: HostNews) => void): WatchedHost {
   const main = fileURLToPath(new URL('./main.ts', import.meta.url));
   let child: ChildProcess | undefined;
   let stopped = false;
+  let served = false;
   let wait: NodeJS.Timeout | undefined;
   function begin(): void {
     let hopeless = false;
     child = fork(main, ['host'], { detached: true });
     child.on('message', (news: HostNews) => {
       if ('failed' in news) hopeless = true;
+      if ('ready' in news) served = true;
       hear(news);
     });
     child.on('exit', () => {
@@ -70,6 +76,9 @@ export function watchHost(hear: (news: HostNews) => void): WatchedHost {
   }
   begin();
   return {
+    get served() {
+      return served;
+    },
     async stop() {
       stopped = true;
       clearTimeout(wait);

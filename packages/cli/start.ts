@@ -1,7 +1,6 @@
 // `cubicle start`: runs the service until it is told to stop.
 
 import { relative } from 'node:path';
-import { Command } from 'commander';
 import { firstKeyPath } from '@cubicle/server/first-key.ts';
 import { type RunningServer, startServer } from '@cubicle/server/main.ts';
 import { readSettings, type Settings } from '@cubicle/server/settings.ts';
@@ -11,11 +10,7 @@ import { sentence } from './sentence.ts';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
-export function startCommand(): Command {
-  return new Command('start').description('Run the service.').action(start);
-}
-
-async function start(): Promise<void> {
+export async function start(): Promise<void> {
   // Whoever read our output may be gone; that is no reason to end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   let starting: Promise<RunningServer> | undefined;
@@ -29,6 +24,7 @@ async function start(): Promise<void> {
     const server = await starting?.catch(() => undefined);
     await server?.stop();
     await host?.stop();
+    if (host?.served === true) say('Computers that run go on running; the next start finds them.');
     process.exit();
   };
   process.on('SIGTERM', () => void stop());
@@ -43,30 +39,40 @@ async function start(): Promise<void> {
         void stop();
       },
     });
+    // Both start at once: the host takes seconds, and minutes when it makes the image.
+    const settled = Promise.withResolvers<boolean>();
+    if (settings.engine === 'none') settled.resolve(false);
+    else host = watchHost((news) => hear(starting, news, settled.resolve));
     const server = await starting;
-    if (settings.engine !== 'none' && !told) {
-      const news = Promise.withResolvers<void>();
-      host = watchHost((heard) => hear(server, heard, news.resolve));
-      await news.promise;
-    }
-    if (!told) welcome(settings, server);
+    const computers = await settled.promise;
+    if (!told) welcome(settings, server, computers);
   } catch (error) {
     console.error(sentence(error));
+    await host?.stop();
     process.exit(1);
   }
 }
 
-/** `settled` once the host is ready, or has said why it cannot be: then the control plane runs alone. */
-function hear(server: RunningServer, news: HostNews, settled: () => void): void {
+/** `settled` once the host is registered, or has said why it cannot be: then the control plane runs alone. */
+function hear(
+  starting: Promise<RunningServer> | undefined,
+  news: HostNews,
+  settled: (computers: boolean) => void,
+): void {
   if ('say' in news) say(news.say);
-  else if ('ready' in news) void server.registerHost(news.ready).then(settled);
-  else {
+  else if ('failed' in news) {
     say(`Computers cannot run here: ${news.failed}`);
-    settled();
+    settled(false);
+  } else {
+    // A server that does not start is told of by whoever waits for it.
+    void starting
+      ?.then((server) => server.registerHost(news.ready))
+      .then(() => settled(true))
+      .catch(() => {});
   }
 }
 
-function welcome(settings: Settings, server: RunningServer): void {
+function welcome(settings: Settings, server: RunningServer, computers: boolean): void {
   const { baseUrl, firstAccount } = server;
   const keyFile = relative(process.cwd(), firstKeyPath(settings.dataDir));
   say('');
@@ -77,8 +83,9 @@ function welcome(settings: Settings, server: RunningServer): void {
     say('');
     say(`Your first API key, shown this once (kept in ${keyFile}):`);
     say(`  ${raw}`);
-    say('Try it:');
-    say(`  curl -H "Authorization: Bearer ${raw}" ${baseUrl}/whoami`);
+    say(computers ? 'Your first computer:' : 'Try it:');
+    const what = computers ? `/computers -d '{"size": "small"}'` : '/whoami';
+    say(`  curl -H "Authorization: Bearer ${raw}" ${baseUrl}${what}`);
   } else if (server.firstKeyKept) {
     say(`The first API key is in ${keyFile}.`);
   }

@@ -5,11 +5,11 @@ import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/h
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
 import type { GuestLinks } from './guest/links.ts';
-import { describe, labelsOf, newInstanceId, shapeOf, specOf } from './instances.ts';
+import { describe, instanceIdFor, labelsOf, shapeOf, specOf } from './instances.ts';
 import type { LinkFolders } from './link-folder.ts';
 import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
-import { idleMs, type Resident, type Roster } from './roster.ts';
+import type { Resident, Roster } from './roster.ts';
 import { Turns } from './turns.ts';
 
 export interface ComputersParts {
@@ -30,6 +30,9 @@ type CloneCommand = Extract<HostCommand, { kind: 'clone' }>;
 
 /** A copy on a pool without copy-on-write may take long. */
 const copyMs = 1_800_000;
+/** Kept for the computers that are there. */
+const sparedDiskGb = 2;
+const roomMs = 5_000;
 /** Taking back what a failed create left. */
 const cleanUpMs = 60_000;
 
@@ -39,6 +42,8 @@ export class Computers {
   /** Copies under way, and how those ended that nobody has asked about since. By their operation. */
   readonly #copies = new Map<string, HostOutcome>();
 
+  #room = { freeGb: 0, until: 0 };
+
   constructor(parts: ComputersParts) {
     this.#parts = parts;
   }
@@ -46,7 +51,9 @@ export class Computers {
   /** Finds the computers that were here before, and listens for their agents again. */
   async adopt(context: Context): Promise<void> {
     const { engine, links, folders, roster, pool } = this.#parts;
-    for (const instance of await engine.list(context)) {
+    const instances = await engine.list(context);
+    await folders.keepOnly(new Set(instances.map(({ id }) => id)));
+    for (const instance of instances) {
       const { computer, resolution } = labelsOf(instance);
       if (computer === '') {
         await pool.adopt(context, instance);
@@ -137,17 +144,15 @@ export class Computers {
       return { outcome: 'refused', why: 'absent' };
     }
     if (command.kind === 'suspend' && command.idle_s !== undefined) {
-      const driven = links.busy(instance.id) || idleMs(resident) < command.idle_s * 1_000;
+      const driven = links.busy(instance.id) || roster.idleMs(resident) < command.idle_s * 1_000;
       if (driven) return { outcome: 'refused', why: 'busy' };
     }
     const outcome = await power(context, engine, instance, command);
     if (outcome.outcome !== 'done') return outcome;
-    const booted = outcome.status === 'running' && instance.status !== 'frozen';
-    if (booted && (instance.status !== 'running' || command.kind === 'restart')) {
-      resident.startedAt = performance.now();
-      links.stopped(instance.id);
-    }
-    resident.usedAt = performance.now();
+    const runs = outcome.status === 'running' && instance.status !== 'frozen';
+    const boots = runs && (instance.status !== 'running' || command.kind === 'restart');
+    if (boots) links.stopped(instance.id);
+    roster.began(resident, boots ? 'boot' : 'session');
     this.#note(resident, enginesWord[outcome.status] ?? 'stopped');
     return outcome;
   }
@@ -155,10 +160,12 @@ export class Computers {
   async #create(context: Context, computer: string, command: CreateCommand): Promise<HostOutcome> {
     const { engine, roster, pool } = this.#parts;
     pool.fillSoon();
-    const booted = roster.get(computer) === undefined && command.start;
-    const taken = booted ? pool.take(command.resolution) : undefined;
+    await this.#requireRoom(context);
+    const isNew = roster.get(computer) === undefined;
+    const taken = isNew && command.start ? pool.take(command.resolution) : undefined;
     const resident =
-      roster.get(computer) ?? roster.add(computer, taken ?? newInstanceId(), 'stopped');
+      roster.get(computer) ??
+      roster.add(computer, taken ?? instanceIdFor(command.operation), 'stopped');
     try {
       if (taken === undefined) await this.#make(context, computer, command, resident);
       else await this.#moveIn(context, computer, command, taken);
@@ -178,8 +185,17 @@ export class Computers {
       };
     }
     resident.status = 'running';
-    resident.startedAt = performance.now();
+    roster.began(resident, 'boot');
     return { outcome: 'done', status: 'running' };
+  }
+
+  /** More disk is promised than is there, so what is really left is looked at, now and then. */
+  async #requireRoom(context: Context): Promise<void> {
+    if (performance.now() > this.#room.until) {
+      const freeGb = await this.#parts.engine.freeDiskGb(context);
+      this.#room = { freeGb, until: performance.now() + roomMs };
+    }
+    if (this.#room.freeGb < sparedDiskGb) throw new EngineError('room', 'the disk is nearly full');
   }
 
   async #make(
@@ -221,7 +237,8 @@ export class Computers {
     const instance = source && (await engine.get(context, source.instance));
     if (instance === undefined) return { outcome: 'refused', why: 'absent' };
     if (instance.status === 'running') return { outcome: 'refused', why: 'running' };
-    const copy = roster.get(computer) ?? roster.add(computer, newInstanceId(), 'stopped');
+    await this.#requireRoom(context);
+    const copy = roster.get(computer) ?? roster.add(computer, instanceIdFor(operation), 'stopped');
     const { image } = labelsOf(instance);
     const spec = await this.#prepare(computer, copy.instance, command, image);
     // The copy outlives the request that asked for it.
@@ -268,7 +285,7 @@ export class Computers {
 
   #note(resident: Resident, status: InstanceStatus): void {
     resident.status = status;
-    if (status === 'stopped' || status === 'broken') this.#parts.links.stopped(resident.instance);
+    if (status !== 'running' && status !== 'frozen') this.#parts.links.stopped(resident.instance);
   }
 
   #tell(instance: Parameters<typeof describe>[0]): HostComputer {
@@ -283,7 +300,7 @@ export class Computers {
     return {
       ...told,
       ready: running && links.ready(instance.id),
-      ...(idle && { idle_s: Math.floor(idleMs(resident) / 1_000) }),
+      ...(idle && { idle_s: Math.floor(roster.idleMs(resident) / 1_000) }),
     };
   }
 }

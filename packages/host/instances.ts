@@ -1,6 +1,6 @@
 // How a computer stands in the engine: the labels that join the two, and what its guest is given.
 
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { HostComputer, HostShape } from '@cubicle/contract/host/api.ts';
 import type { Instance, InstanceSpec, Shape } from './engine/engine.ts';
 
@@ -9,7 +9,6 @@ const names = {
   operation: 'operation',
   resolution: 'resolution',
   image: 'image',
-  suspendedAt: 'suspended-at',
 } as const;
 
 export interface Labels {
@@ -31,8 +30,12 @@ export function labelsOf({ labels }: Instance): Labels {
   };
 }
 
-export function suspendedNow(): Record<string, string> {
-  return { [names.suspendedAt]: new Date().toISOString() };
+/**
+ * What an operation makes has a name drawn from it: repeated by a daemon that remembers nothing, it meets
+ * what was made before, even if the engine had not got to showing it yet.
+ */
+export function instanceIdFor(operation: string): string {
+  return `cub-${hash('sha256', operation, 'hex').slice(0, 12)}`;
 }
 
 export function newInstanceId(): string {
@@ -71,15 +74,10 @@ const statuses = {
   running: 'running',
   stopped: 'stopped',
   frozen: 'suspended',
+  unfinished: 'building',
   broken: 'half-removed',
 } as const;
 
 export function describe(instance: Instance): Omit<HostComputer, 'ready' | 'idle_s'> {
-  const status = statuses[instance.status];
-  const at = instance.labels[names.suspendedAt];
-  return {
-    id: labelsOf(instance).computer,
-    status,
-    ...(status === 'suspended' && at !== undefined && { suspended_at: at }),
-  };
+  return { id: labelsOf(instance).computer, status: statuses[instance.status] };
 }

@@ -1,7 +1,7 @@
 // What the host gives a guest: a folder with the socket its agent calls and the computer's description.
 // Mounted read-only, so that nothing a guest does there reaches the host's files.
 
-import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface Description {
@@ -32,6 +32,12 @@ export class LinkFolders {
     await chmod(`${file}.new`, 0o644);
     await rename(`${file}.new`, file);
     return folder;
+  }
+
+  /** Takes away those of no instance: left by a daemon that was killed before it made one, or after it deleted one. */
+  async keepOnly(instances: ReadonlySet<string>): Promise<void> {
+    const names = await readdir(this.#root).catch((): string[] => []);
+    for (const name of names) if (!instances.has(name)) await this.remove(name);
   }
 
   async remove(instance: string): Promise<void> {

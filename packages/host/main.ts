@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { HostApi } from './api.ts';
 import { agentFolder } from './agent-folder.ts';
 import { Computers } from './computers.ts';
-import type { Engine } from './engine/engine.ts';
+import type { Context, Engine } from './engine/engine.ts';
 import { readEndpoint } from './engine/incus/endpoint.ts';
 import { canRunEngine } from './engine/incus/install.ts';
 import { openIncus } from './engine/incus/open.ts';
@@ -24,6 +24,8 @@ export interface HostSettings {
   readonly engine: 'incus' | 'simulated';
   /** How many computers wait booted for a create; 0 for none. */
   readonly pool: number;
+  /** What computers' disks may take together; undefined: four fifths of what is free at the first start. */
+  readonly diskGb?: number | undefined;
 }
 
 export interface RunningHost {
@@ -34,24 +36,32 @@ export interface RunningHost {
   stop(): Promise<void>;
 }
 
-/** Desktops use a fraction of what they may; twice the memory is promised. */
-const memoryPromised = 2;
+/** Desktops use a fraction of what they may, and share the blocks of their image: more is promised than is there. */
+const promised = { memory: 2, disk: 8 };
 const importMs = 600_000;
+
+export interface StartOptions {
+  /** Gives up a start that is half way; a host that has started is stopped by `stop`. */
+  readonly signal?: AbortSignal;
+  /** The steady clock by which a computer is idle. */
+  readonly now?: () => number;
+  readonly log?: (problem: unknown) => void;
+}
 
 export async function startHost(
   settings: HostSettings,
   say: (line: string) => void,
-  log: (problem: unknown) => void = console.error,
+  { signal = new AbortController().signal, now, log = console.error }: StartOptions = {},
 ): Promise<RunningHost> {
   const folder = join(settings.dataDir, 'host');
   const { id, token } = await hostIdentity(folder);
-  const whole = { signal: new AbortController().signal };
-  const { engine, stop: stopEngine } = await openEngine(settings, say);
+  const context = { signal };
+  const { engine, stop: stopEngine } = await openEngine(context, settings, say);
   try {
-    const image = await prepareImage(engine, settings, say);
+    const image = await prepareImage(context, engine, settings, say);
     const links = new GuestLinks();
     const folders = new LinkFolders(join(folder, 'links'));
-    const roster = new Roster();
+    const roster = new Roster(now);
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
@@ -59,16 +69,21 @@ export async function startHost(
     const imageOf = async () => image;
     const parts = { engine, links, folders, roster, pool, agentDir, imageOf, log };
     const computers = new Computers(parts);
-    await computers.adopt(whole);
+    await computers.adopt(context);
     pool.fillSoon();
 
-    const { cpu, ramMb, diskGb } = await engine.capacity(whole);
-    const host = { id, cpu, ram_mb: ramMb * memoryPromised, disk_gb: diskGb };
+    const { cpu, ramMb, diskGb } = await engine.capacity(context);
+    const host = {
+      id,
+      cpu,
+      ram_mb: ramMb * promised.memory,
+      disk_gb: diskGb * promised.disk,
+    };
     const guests = new GuestApi(computers, roster, links);
     const api = new HostApi({
       token,
       computers,
-      host: async () => host,
+      host: async () => ({ ...host, waiting: pool.waiting }),
       guest: (call) => guests.answer(call),
       log,
     });
@@ -96,7 +111,8 @@ interface OpenEngine {
 }
 
 async function openEngine(
-  { engine: kind, dataDir }: HostSettings,
+  context: Context,
+  { engine: kind, dataDir, diskGb: poolGib }: HostSettings,
   say: (line: string) => void,
 ): Promise<OpenEngine> {
   if (kind === 'simulated') {
@@ -106,12 +122,12 @@ async function openEngine(
   const endpoint = readEndpoint(process.env);
   const ability = await canRunEngine();
   if (endpoint === undefined && !ability.can) throw new Error(ability.reason);
-  const { signal } = new AbortController();
-  const opened = await openIncus({ signal }, { dataDir, say, endpoint });
+  const opened = await openIncus(context, { dataDir, say, endpoint, poolGib });
   return { engine: opened.engine, stop: () => opened.stop({ keepComputers: true }) };
 }
 
 async function prepareImage(
+  { signal }: Context,
   engine: Engine,
   { cacheDir }: HostSettings,
   say: (line: string) => void,
@@ -119,11 +135,16 @@ async function prepareImage(
   const image =
     engine.kind === 'simulated'
       ? { digest: 'simulated', metadata: '', rootfs: '' }
-      : await ensureBaseImage({ cacheDir, say, progress: progressBar(process.stdout) });
-  const context = { signal: AbortSignal.timeout(importMs) };
-  if (!(await engine.hasImage(context, image.digest))) {
+      : await ensureBaseImage({ cacheDir, say, progress: progressBar(process.stdout), signal });
+  const context = { signal: AbortSignal.any([signal, AbortSignal.timeout(importMs)]) };
+  const known = await engine.images(context);
+  if (!known.includes(image.digest)) {
     say('Importing the base image');
     await engine.importImage(context, image.digest, image);
+  }
+  // Computers made from an earlier one keep their disks.
+  for (const old of known.filter((digest) => digest !== image.digest)) {
+    await engine.removeImage(context, old);
   }
   return image.digest;
 }

@@ -2,7 +2,7 @@
 
 import type { HostCommand, HostOutcome } from '@cubicle/contract/host/api.ts';
 import type { Context, Engine, Instance } from './engine/engine.ts';
-import { shapeOf, suspendedNow } from './instances.ts';
+import { shapeOf } from './instances.ts';
 
 export type PowerCommand = Exclude<HostCommand, { kind: 'create' | 'clone' | 'delete' }>;
 
@@ -64,7 +64,6 @@ async function suspend(
 ): Promise<HostOutcome> {
   if (status === 'frozen') return done('suspended');
   if (status !== 'running') return refused('not_running');
-  await engine.change(context, id, { labels: suspendedNow() });
   await engine.freeze(context, id);
   return done('suspended');
 }

@@ -19,6 +19,8 @@ export interface Settings {
   readonly engine: EngineKind;
   /** How many computers wait booted for a create; 0 for none. */
   readonly pool: number;
+  /** What computers' disks may take together, in GB; undefined: four fifths of what is free. */
+  readonly diskGb: number | undefined;
   /** Where images are kept for every checkout and data folder of this user. */
   readonly cacheDir: string;
 }
@@ -28,6 +30,8 @@ export type EngineKind = (typeof engines)[number];
 
 /** Each is a booted desktop that does nothing. */
 const mostWaiting = 20;
+/** One computer's, and the image's. */
+const leastDiskGb = 12;
 
 class SettingsMistake extends Error {}
 
@@ -75,6 +79,11 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
     /^\d{1,2}$/.test(pool) && Number(pool) <= mostWaiting,
     `CUBICLE_POOL must be a number of computers from 0 to ${mostWaiting}, not "${pool}".`,
   );
+  const diskGb = read('CUBICLE_DISK_GB');
+  check(
+    diskGb === undefined || (/^\d{1,7}$/.test(diskGb) && Number(diskGb) >= leastDiskGb),
+    `CUBICLE_DISK_GB must be a number of gigabytes from ${leastDiskGb}, not "${diskGb}".`,
+  );
   if (mistakes.length > 0) throw new SettingsMistake(mistakes.join('\n'));
 
   return {
@@ -86,6 +95,7 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
     log: log as LogLevel,
     engine: engine as EngineKind,
     pool: Number(pool),
+    diskGb: diskGb === undefined ? undefined : Number(diskGb),
     cacheDir: resolve(read('CUBICLE_CACHE') ?? join(homedir(), '.cache', 'cubicle')),
   };
 }

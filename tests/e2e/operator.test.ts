@@ -166,7 +166,8 @@ suite('cubicle admin', () => {
       ['plan set solo colour=1', /colour|max_computers/],
       ['plan set solo rate_units=0', /rate_units/],
       ['plan set solo max_computers=99999999999', /max_computers/],
-      ['plan set solo', /figure/],
+      ['plan set solo', /Say what to change/],
+      ['plan set solo max_computers=1=2', /max_computers/],
     ];
     for (const [line, sentence] of mistakes) {
       await t.test(line.replace(account.id, '<account>').replace(owner, '<owner>'), async () => {

@@ -90,16 +90,16 @@ export class DesktopGround {
     const desktop = new Desktop(this, newId());
     const { id, link } = desktop;
     await mkdir(link, { recursive: true });
-    await chmod(link, 0o777);
+    await chmod(link, 0o755);
     const computer = { id: `vm-${id}`, resolution, hostname: id };
     await writeFile(join(link, 'computer.json'), JSON.stringify(computer));
-    const at = (name: string, hostPath: string, readOnly: boolean) => ({
+    const at = (name: string, hostPath: string) => ({
       name,
       hostPath,
       guestPath: `/opt/cubicle/${name}`,
-      readOnly,
+      readOnly: true,
     });
-    const mounts = [at('agent', join(this.folder, 'agent'), true), at('link', link, false)];
+    const mounts = [at('agent', join(this.folder, 'agent')), at('link', link)];
     const spec = specOf(id, { shape, mounts });
     const { engine } = this.opened;
     if (source === undefined) await engine.create(live, spec, this.#digest);

@@ -85,9 +85,11 @@ export class IncusGround implements Ground {
 
   /** When the guest's first process began: another one after every boot. */
   async session(id: string): Promise<string> {
-    const { output } = await this.exec(id, `cut -d ' ' -f 22 /proc/1/stat`);
-    assert.match(output, /^\d+\n$/);
-    return output;
+    // The command line of Incus loses the output of a command now and then, when much else goes on.
+    return await until('the guest says when it began', async () => {
+      const { output } = await this.exec(id, `cut -d ' ' -f 22 /proc/1/stat`);
+      return /^\d+\n$/.test(output) && output;
+    });
   }
 
   async crash(): Promise<void> {
@@ -114,7 +116,7 @@ export function endWithTheProcess(place: Place, folder: string, purge: () => Pro
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
+  process.on(signal, () => {
     void Promise.allSettled([...endings.values()].map((purge) => purge())).then(() =>
       process.exit(1),
     );

@@ -34,7 +34,14 @@ export interface FirstKey {
 /** Nothing of the caller's own settings reaches a service under test. */
 function environment(settings: Environment): Environment {
   const { PATH = '', HOME = '/' } = process.env;
-  return { PATH, HOME, CUBICLE_LOG: 'silent', CUBICLE_PORT: '0', ...settings };
+  return {
+    PATH,
+    HOME,
+    CUBICLE_LOG: 'silent',
+    CUBICLE_PORT: '0',
+    CUBICLE_ENGINE: 'none',
+    ...settings,
+  };
 }
 
 class Run {
@@ -125,7 +132,12 @@ const grounds = new Set<Ground>();
 process.on('exit', () => {
   for (const ground of grounds) ground.raze();
 });
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => process.exit(1));
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(name, () => {
+    // Somebody else who has more to clear up ends the process when that is done.
+    if (process.listenerCount(name) === 1) process.exit(1);
+  });
+}
 
 export class Ground {
   readonly #runs: Run[] = [];

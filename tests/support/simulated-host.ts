@@ -38,11 +38,7 @@ export class SimulatedHost {
 
   static async start(folder: string): Promise<SimulatedHost> {
     const settings = { dataDir: folder, cacheDir: folder, engine: 'simulated', pool: 0 } as const;
-    const running = await startHost(
-      settings,
-      () => {},
-      () => {},
-    );
+    const running = await startHost(settings, () => {}, { log: () => {} });
     return new SimulatedHost(running, folder, await HostCable.to(running.row.address));
   }
 

@@ -71,7 +71,6 @@ export type HostOutcome = z.infer<typeof hostOutcome>;
 export const hostComputer = z.object({
   id: z.string(),
   status: z.enum(computerStatuses),
-  suspended_at: z.string().optional(),
   /** The desktop accepts input. */
   ready: z.boolean(),
   /** How long nobody has used a running one; absent while something drives it. */
@@ -80,7 +79,14 @@ export const hostComputer = z.object({
 export type HostComputer = z.infer<typeof hostComputer>;
 
 export const hostReport = z.object({
-  host: z.object({ id: z.string(), cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() }),
+  host: z.object({
+    id: z.string(),
+    cpu: z.int(),
+    ram_mb: z.int(),
+    disk_gb: z.int(),
+    /** Booted computers that a create would take at once. */
+    waiting: z.int(),
+  }),
   computers: z.array(hostComputer),
 });
 export type HostReport = z.infer<typeof hostReport>;

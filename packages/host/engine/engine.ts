@@ -36,8 +36,11 @@ export interface Change {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** `frozen`: the session is in memory and nothing runs. `broken`: the engine cannot say or act. */
-export type InstanceStatus = 'running' | 'stopped' | 'frozen' | 'broken';
+/**
+ * `frozen`: the session is in memory and nothing runs. `unfinished`: being made, or left by a making that
+ * was cut off. `broken`: the engine cannot say or act.
+ */
+export type InstanceStatus = 'running' | 'stopped' | 'frozen' | 'unfinished' | 'broken';
 
 export interface Instance {
   readonly id: string;
@@ -65,7 +68,8 @@ export interface ImageFiles {
 export interface Engine {
   readonly kind: 'incus' | 'simulated';
 
-  hasImage(context: Context, digest: string): Promise<boolean>;
+  /** The digests of its images. */
+  images(context: Context): Promise<string[]>;
   importImage(context: Context, digest: string, files: ImageFiles): Promise<void>;
   removeImage(context: Context, digest: string): Promise<void>;
 
@@ -91,6 +95,8 @@ export interface Engine {
 
   /** What the machine has for computers in all. */
   capacity(context: Context): Promise<Capacity>;
+  /** Of the disk: what nothing has been written to yet, in GB. */
+  freeDiskGb(context: Context): Promise<number>;
   /** Bytes of memory in use by a running instance. */
   memoryInUse(context: Context, id: string): Promise<number>;
 

@@ -1,6 +1,6 @@
 // The base image, made once per recipe and kept in the user's cache folder.
 
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { machineArchive } from './archive.ts';
@@ -35,13 +35,18 @@ const defaultCacheDir = (): string =>
 /** What is being made has this prefix; the image itself appears by a rename. */
 const unfinished = 'making-';
 
+const keepUnusedMs = 30 * 24 * 3_600_000;
+
 /** Returns at once when the image is there; else makes it, or waits for the process that does. */
 export async function ensureBaseImage(options: BaseImageOptions): Promise<BaseImage> {
   const { say, recipe = recipeFolder } = options;
   const folder = resolve(options.cacheDir ?? defaultCacheDir(), 'images');
   const digest = await recipeDigest(recipe);
   const image = imageIn(join(folder, `base-${digest}`), digest);
-  if (await isWhole(image)) return image;
+  if (await isWhole(image)) {
+    await noteUse(folder, digest);
+    return image;
+  }
   await mkdir(folder, { recursive: true });
   const lock = await takeBuildLock(join(folder, 'lock'), () =>
     say('Another process is making the base image; waiting for it'),
@@ -86,6 +91,18 @@ async function make(
     stages.finished();
   } finally {
     await removeBuildFolder(work);
+  }
+}
+
+/** Another checkout may have another recipe, so images go when nobody has used them for long. */
+async function noteUse(folder: string, digest: string): Promise<void> {
+  const now = new Date();
+  await utimes(join(folder, `base-${digest}`), now, now);
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith('base-') || name === `base-${digest}`) continue;
+    const { mtime } = await stat(join(folder, name));
+    const unusedMs = now.getTime() - mtime.getTime();
+    if (unusedMs > keepUnusedMs) await rm(join(folder, name), { recursive: true, force: true });
   }
 }
 

@@ -29,14 +29,14 @@ export function uncharged(computer: Computer): Computer {
 /** One computer, with its host's word. `building` until the host has it. */
 export function recordOf(row: ComputerRow, host: HostComputer | undefined): Computer {
   const status = statusOf(row, host);
-  const at = host?.suspended_at;
+  const at = row.suspended_at;
   return {
     ...identity(row),
     status,
     running_ram_mb: row.active ? row.ram_mb : 0,
     resolution: row.resolution,
     ...(row.idle_suspend_min !== null && { idle_suspend_min: row.idle_suspend_min }),
-    ...(status === 'suspended' && at !== undefined && { suspended: { at } }),
+    ...(status === 'suspended' && at !== null && { suspended: { at: at.toISOString() } }),
     ...((status === 'building' || status === 'build-failed') && {
       build: {
         ...(row.build_source !== null && { source: row.build_source }),

@@ -13,6 +13,7 @@ export class KeyUses {
   /** When each key's use was last noted by this process. */
   readonly #noted = new Map<string, number>();
   #pending = new Map<string, Date>();
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(database: Database, now: () => number = Date.now) {
     this.#database = database;
@@ -28,7 +29,16 @@ export class KeyUses {
     this.#pending.set(keyId, new Date(now));
   }
 
-  async write(): Promise<void> {
+  /** One after the other: whoever waits for a write knows that what was noted before it is written. */
+  write(): Promise<void> {
+    this.#writing = this.#writing.then(
+      () => this.#write(),
+      () => this.#write(),
+    );
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
     if (this.#pending.size === 0) return;
     const pending = this.#pending;
     this.#pending = new Map();

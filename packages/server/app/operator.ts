@@ -7,6 +7,7 @@ import * as accounts from '../db/accounts.ts';
 import { lockAccountRow } from '../db/authority.ts';
 import { insertApiKey, revokeKeyById } from '../db/api-keys.ts';
 import { type Database, type Runner, violated } from '../db/database.ts';
+import { type HostRow, listHosts, retireHost } from '../db/hosts.ts';
 import { listPlans, type PlanFigure, type PlanRow, updatePlan } from '../db/plans.ts';
 import { type MintedKey, mintKey, newId } from './secrets.ts';
 
@@ -165,6 +166,19 @@ export class Operator {
     const row = await updatePlan(this.#database, id, change);
     if (row === undefined) throw new OperatorMistake(`There is no plan ${id}.`);
     return row;
+  }
+
+  async listHosts(): Promise<HostRow[]> {
+    return listHosts(this.#database);
+  }
+
+  /** Gives up a host that will not come back: its computers count as deleted. */
+  async retireHost(id: string): Promise<{ id: string; computers_deleted: number }> {
+    const ended = await this.#database.transaction((tx) => retireHost(tx, id));
+    if (ended === undefined) {
+      throw new OperatorMistake(`There is no host ${id}; \`host list\` shows them.`);
+    }
+    return { id, computers_deleted: ended.length };
   }
 
   /** Changes of one account take turns, with those of its own people through the API too. */

@@ -54,16 +54,15 @@ export class Reconciler {
 
   async #present(host: Host, row: ComputerRow, computer: HostComputer): Promise<void> {
     this.#missed.delete(row.id);
-    let active = computer.status === 'running';
-    if (active && isIdle(row, computer)) {
-      const suspended = await tell(host, row.id, {
-        kind: 'suspend',
-        operation: newId('operation'),
-        idle_s: idleSeconds(row),
-      });
-      active = !suspended;
+    let { status } = computer;
+    if (status === 'running' && isIdle(row, computer)) {
+      const command = { kind: 'suspend', operation: newId('operation') } as const;
+      if (await tell(host, row.id, { ...command, idle_s: idleSeconds(row) })) status = 'suspended';
     }
-    if (active !== row.active) await observeActive(this.#database, row, active);
+    const active = status === 'running';
+    if (active !== row.active) {
+      await observeActive(this.#database, row, active, status === 'suspended');
+    }
   }
 
   async #missing({ id, build_failed, state }: ComputerRow): Promise<void> {

@@ -46,10 +46,18 @@ export async function settle(
   if (row === undefined) throw new Error(`the computer ${operation.computer_id} has no record`);
   if (row.unheard) await setComputerUnheard(tx, row.id, false);
   if (outcome.outcome === 'refused') {
-    await undo(tx, row, command);
-    return refusalOf(outcome.why);
+    const refusal = refusalOf(outcome.why);
+    if (operation.state !== 'running') {
+      await undo(tx, row, command);
+      return refusal;
+    }
+    // A clone whose caller was told that it is under way, and whose copy had to begin anew.
+    if (outcome.why !== 'busy') {
+      const failed = { outcome: 'failed', message: refusal.message } as const;
+      return settleFailed(tx, operation, command, row, failed);
+    }
   }
-  if (outcome.outcome === 'copying') {
+  if (outcome.outcome === 'copying' || outcome.outcome === 'refused') {
     await setOperation(tx, operation.id, 'running');
     return {
       status: 201,
@@ -70,7 +78,7 @@ async function settleDone(
 ): Promise<Settled> {
   await setOperation(tx, operation.id, 'succeeded');
   if (command.kind === 'delete') await setComputerState(tx, row.id, 'deleted');
-  else await setComputerActive(tx, row.id, status === 'running');
+  else await setComputerActive(tx, row.id, status === 'running', status === 'suspended');
   if (command.kind === 'restart') await rotateCredentials(tx, row.id);
   if (command.kind === 'resize') await changeComputer(tx, row.id, command.shape);
   if (command.kind === 'create' || command.kind === 'clone' || command.kind === 'resize') {

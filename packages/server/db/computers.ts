@@ -21,6 +21,7 @@ export interface ComputerRow {
   unheard: boolean;
   active: boolean;
   started_at: Date | null;
+  suspended_at: Date | null;
   build_source: string | null;
   build_failed: string | null;
   rotation: number;
@@ -30,7 +31,7 @@ export interface ComputerRow {
 }
 
 const columns = `id, account_id, workspace_id, host_id, name, template, os, desktop, cpu, ram_mb, disk_gb,
-  resolution, idle_suspend_min, state, unheard, active, started_at, build_source, build_failed, rotation,
+  resolution, idle_suspend_min, state, unheard, active, started_at, suspended_at, build_source, build_failed, rotation,
   created_at, deleted_at, lost_at`;
 const visible = 'account_id = $1 AND ($2::text IS NULL OR workspace_id = $2)';
 
@@ -149,12 +150,19 @@ export async function endedComputers(db: Runner, ids: readonly string[]): Promis
   return (await db.run<{ id: string }>(ended, [ids])).map(({ id }) => id);
 }
 
+const since = 'CASE WHEN $3 THEN coalesce(suspended_at, clock_timestamp()) END';
 const setActive = sql(`
-  UPDATE computers SET active = $2, started_at = CASE WHEN $2 THEN clock_timestamp() ELSE started_at END
+  UPDATE computers SET active = $2, suspended_at = ${since},
+    started_at = CASE WHEN $2 THEN clock_timestamp() ELSE started_at END
   WHERE id = $1`);
 
-export async function setComputerActive(tx: Runner, id: string, active: boolean): Promise<void> {
-  await tx.run(setActive, [id, active]);
+export async function setComputerActive(
+  tx: Runner,
+  id: string,
+  active: boolean,
+  suspended = false,
+): Promise<void> {
+  await tx.run(setActive, [id, active, suspended]);
 }
 
 const change = sql(`
@@ -308,15 +316,20 @@ export async function isBeingChanged(db: Runner, id: string): Promise<boolean> {
   return (await db.run(beingChanged, [id])).length > 0;
 }
 
-// Only if nothing has happened to it since it was read.
+// Only if nothing has happened to it since it was read. What was read has no microseconds.
 const observe = sql(`
-  UPDATE computers SET active = $2
-  WHERE id = $1 AND active <> $2 AND started_at IS NOT DISTINCT FROM $3
+  UPDATE computers SET active = $2, suspended_at = ${since}
+  WHERE id = $1 AND active <> $2 AND date_trunc('milliseconds', started_at) IS NOT DISTINCT FROM $4
     AND NOT EXISTS (SELECT FROM operations o WHERE o.computer_id = $1
       AND (o.state IN ('pending', 'running') OR o.updated_at > clock_timestamp() - interval '5 seconds'))`);
 
-export async function observeActive(db: Runner, row: ComputerRow, active: boolean): Promise<void> {
-  await db.run(observe, [row.id, active, row.started_at]);
+export async function observeActive(
+  db: Runner,
+  row: ComputerRow,
+  active: boolean,
+  suspended: boolean,
+): Promise<void> {
+  await db.run(observe, [row.id, active, suspended, row.started_at]);
 }
 
 // Creates and clones whose outcome was never heard are left out (Part 2 AccountQuota 5).

@@ -44,7 +44,7 @@ export async function claimKey(
   return (await tx.run(claim, values)).length > 0;
 }
 
-// What was answered stays so: a clone's operation is settled once more when its copy is made.
+// The first answer stands: a clone is settled again when its copy is done.
 const store = sql(`
   UPDATE idempotency_keys SET answer_status = $2, answer = $3
   WHERE operation_id = $1 AND answer_status IS NULL`);
@@ -78,6 +78,14 @@ const release = sql('DELETE FROM idempotency_keys WHERE operation_id = $1');
 
 export async function releaseKey(tx: Runner, operationId: string): Promise<void> {
   await tx.run(release, [operationId]);
+}
+
+const releaseUnspent = sql(`
+  DELETE FROM idempotency_keys WHERE operation_id = $1 AND NOT outcome_unknown`);
+
+/** A caller who was told that the outcome is unknown keeps being told so. */
+export async function releaseUnspentKey(tx: Runner, operationId: string): Promise<void> {
+  await tx.run(releaseUnspent, [operationId]);
 }
 
 const spend = sql('UPDATE idempotency_keys SET outcome_unknown = true WHERE operation_id = $1');

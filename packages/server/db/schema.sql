@@ -59,6 +59,7 @@ CREATE TABLE computers (
   unheard boolean NOT NULL DEFAULT false,
   active boolean NOT NULL DEFAULT false,
   started_at timestamp with time zone,
+  suspended_at timestamp with time zone,
   build_source text,
   build_failed text,
   rotation integer NOT NULL DEFAULT 0,
@@ -82,6 +83,7 @@ CREATE TABLE hosts (
   ram_mb integer NOT NULL,
   disk_gb integer NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
+  retired_at timestamp with time zone,
   CONSTRAINT hosts_pkey PRIMARY KEY (id)
 );
 

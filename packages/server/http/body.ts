@@ -23,10 +23,11 @@ export async function readJsonBody(
   proceed: () => void,
 ): Promise<unknown> {
   const tooLarge = capped(request, body.cap);
-  const { 'content-encoding': encoding } = request.headers;
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw new Refusal('body_encoding');
-  }
+  const { 'content-encoding': encoding, 'transfer-encoding': transfer } = request.headers;
+  const plain = encoding === undefined || encoding.toLowerCase() === 'identity';
+  // Node takes the chunks apart and leaves any coding before that in place.
+  const whole = transfer === undefined || transfer.trim().toLowerCase() === 'chunked';
+  if (!plain || !whole) throw new Refusal('body_encoding');
   if (!isUtf8(request.headers['content-type'])) throw new Refusal('body_encoding');
   proceed();
   const bytes = await collect(request, body.cap, times, tooLarge);

@@ -6,16 +6,19 @@ import { type Exchange, type Headers, sendJson } from './reply.ts';
 
 export function refuse(exchange: Exchange, thrown: unknown, log: Log, headers: Headers = {}): void {
   const refusal = thrown instanceof Refusal ? thrown : new Refusal('unexpected');
-  // Being asked before the time is no fault to look into.
-  if (refusal.status >= 500 && refusal.error !== 'not_ready') {
-    log.error({ request_id: exchange.requestId, err: refusal.cause ?? thrown }, refusal.message);
+  const { requestId } = exchange;
+  const cause = refusal.cause ?? (refusal === thrown ? undefined : thrown);
+  // Something failed, or could not be done for want of something; being asked before the time is neither.
+  if (cause !== undefined) log.error({ request_id: requestId, err: cause }, refusal.message);
+  else if (refusal.status >= 500 && refusal.error !== 'not_ready') {
+    log.warn({ request_id: requestId, error: refusal.error }, refusal.message);
   }
   // An unexpected 500 tells nothing of the budget (Part 8).
   if (refusal.error === 'unexpected') exchange.meter = undefined;
   sendJson(
     exchange,
     refusal.status,
-    { ...refusal.body(), request_id: exchange.requestId },
+    { ...refusal.body(), request_id: requestId },
     { ...challenge(refusal), ...refusal.headers, ...headers },
   );
 }

@@ -11,7 +11,7 @@ import {
 } from '../engine.ts';
 import { Turns } from '../../turns.ts';
 import type { IncusClient } from './client.ts';
-import { findImage, importImage, removeImage } from './images.ts';
+import { findImage, importImage, listImages, removeImage } from './images.ts';
 import { isWhole, labelConfig, limits, rootDisk, toInstance } from './instance.ts';
 import { Instances, pathOf } from './instances.ts';
 import { patiently, unlessAborted } from './patience.ts';
@@ -34,11 +34,8 @@ export class IncusEngine implements Engine {
     this.#instances = new Instances(client, place);
   }
 
-  hasImage(context: Context, digest: string): Promise<boolean> {
-    return patiently(
-      context,
-      async () => (await findImage(context, this.#client, digest)) !== undefined,
-    );
+  images(context: Context): Promise<string[]> {
+    return patiently(context, () => listImages(context, this.#client));
   }
 
   importImage(context: Context, digest: string, files: ImageFiles): Promise<void> {
@@ -143,21 +140,25 @@ export class IncusEngine implements Engine {
 
   capacity(context: Context): Promise<Capacity> {
     return patiently(context, async () => {
-      const [machine, pool] = await Promise.all([
+      const [machine, space] = await Promise.all([
         this.#client.get<{ cpu: { total: number }; memory: { total: number } }>(
           context,
           '/1.0/resources',
         ),
-        this.#client.get<{ space: { total: number } }>(
-          context,
-          `/1.0/storage-pools/${this.#place.pool}/resources`,
-        ),
+        this.#space(context),
       ]);
       return {
         cpu: machine.cpu.total,
         ramMb: Math.floor(machine.memory.total / 2 ** 20),
-        diskGb: Math.floor(pool.space.total / 2 ** 30),
+        diskGb: Math.floor(space.total / 2 ** 30),
       };
+    });
+  }
+
+  freeDiskGb(context: Context): Promise<number> {
+    return patiently(context, async () => {
+      const { total, used } = await this.#space(context);
+      return (total - used) / 2 ** 30;
     });
   }
 
@@ -168,6 +169,12 @@ export class IncusEngine implements Engine {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#client.close();
+  }
+
+  async #space(context: Context): Promise<{ total: number; used: number }> {
+    const path = `/1.0/storage-pools/${this.#place.pool}/resources`;
+    return (await this.#client.get<{ space: { total: number; used: number } }>(context, path))
+      .space;
   }
 
   /**

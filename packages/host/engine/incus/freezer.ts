@@ -33,10 +33,31 @@ export async function thawLeftover(pid: number): Promise<void> {
     await writeFile(file, 'THAWED').catch(() => {});
 }
 
-/** Of the whole guest: its own processes may sit in groups below it. */
+/**
+ * What a frozen guest holds of files and can be read again goes back to the host; with swap, so does the
+ * rest. The kernel does what it can and says no to the rest, which is no failure.
+ */
+export async function giveBackMemory(pid: number): Promise<void> {
+  const group = await groupOf(pid, 'memory');
+  if (group !== undefined) {
+    await writeFile(`/sys/fs/cgroup/memory${group}/memory.force_empty`, '0').catch(() => {});
+    return;
+  }
+  const unified = await groupOf(pid, '');
+  if (unified === undefined) return;
+  const folder = `/sys/fs/cgroup${unified}`;
+  const held = await readFile(`${folder}/memory.current`, 'utf8').catch(() => '0');
+  await writeFile(`${folder}/memory.reclaim`, held.trim()).catch(() => {});
+}
+
 async function stateFile(pid: number): Promise<string | undefined> {
+  const group = await groupOf(pid, 'freezer');
+  return group && `/sys/fs/cgroup/freezer${group}/freezer.state`;
+}
+
+/** Of the whole guest: its own processes may sit in groups below it. `''` is the unified hierarchy. */
+async function groupOf(pid: number, controller: string): Promise<string | undefined> {
   const groups = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
-  const path = /^\d+:freezer:(\/.+)$/m.exec(groups)?.[1] ?? '';
-  const payload = /^(?:.*?\/)?lxc\.payload[^/]*/.exec(path)?.[0];
-  return payload && `/sys/fs/cgroup/freezer${payload}/freezer.state`;
+  const path = new RegExp(`^\\d+:${controller}:(/.+)$`, 'm').exec(groups)?.[1] ?? '';
+  return /^(?:.*?\/)?lxc\.payload[^/]*/.exec(path)?.[0];
 }

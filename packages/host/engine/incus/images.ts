@@ -7,7 +7,14 @@ import { type Context, EngineError, type ImageFiles } from '../engine.ts';
 import type { IncusClient, Upload } from './client.ts';
 
 const aliasPath = '/1.0/images/aliases';
-const aliasOf = (digest: string): string => `cubicle-${digest}`;
+const prefix = 'cubicle-';
+const aliasOf = (digest: string): string => `${prefix}${digest}`;
+
+export async function listImages(context: Context, client: IncusClient): Promise<string[]> {
+  const aliases = await client.get<{ name: string }[]>(context, `${aliasPath}?recursion=1`);
+  const names = aliases.map(({ name }) => name).filter((name) => name.startsWith(prefix));
+  return names.map((name) => name.slice(prefix.length));
+}
 
 /** Incus's own name of the image, which is the digest of its files. */
 export async function findImage(

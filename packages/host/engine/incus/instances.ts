@@ -3,7 +3,7 @@ import { access } from 'node:fs/promises';
 import { type Context, EngineError, type InstanceSpec, type InstanceStatus } from '../engine.ts';
 import type { IncusClient } from './client.ts';
 import { firewallStands } from './firewall.ts';
-import { freezeAhead, thawLeftover } from './freezer.ts';
+import { freezeAhead, giveBackMemory, thawLeftover } from './freezer.ts';
 import {
   type IncusInstance,
   isOurs,
@@ -60,7 +60,10 @@ export class Instances {
   /** One that can be acted on. */
   async sound(context: Context, id: string): Promise<IncusInstance> {
     const found = await this.existing(context, id);
-    if (statusOf(found) === 'broken') throw new EngineError('failed', `${id} is broken`);
+    const status = statusOf(found);
+    if (status === 'broken' || status === 'unfinished') {
+      throw new EngineError('failed', `${id} is ${status}`);
+    }
     return found;
   }
 
@@ -140,6 +143,8 @@ export class Instances {
   async freeze(context: Context, id: string, pid: number): Promise<void> {
     await freezeAhead(pid);
     await this.#act(context, id, 'freeze');
+    // Nobody waits for it.
+    void giveBackMemory(pid);
   }
 
   async wake(context: Context, id: string, pid: number): Promise<void> {

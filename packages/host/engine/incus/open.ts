@@ -21,6 +21,8 @@ export interface IncusOptions {
   /** A pool that the operator's Incus has; undefined: one of our own. */
   readonly pool?: string | undefined;
   readonly largestPoolGib?: number | undefined;
+  /** The size of our own pool, when it is made, whatever is free now: it fills as it is used. */
+  readonly poolGib?: number | undefined;
   /** How long to wait for another owner of the data folder to end. */
   readonly waitMs?: number | undefined;
 }
@@ -37,7 +39,7 @@ export interface OpenedIncus {
 }
 
 export async function openIncus(context: Context, options: IncusOptions): Promise<OpenedIncus> {
-  const { say, endpoint, largestPoolGib, waitMs } = options;
+  const { say, endpoint, largestPoolGib, poolGib, waitMs } = options;
   if (endpoint === undefined) await installEngine(say);
   const own = await placeOf(options.dataDir);
   const place = options.pool === undefined ? own : { ...own, pool: options.pool };
@@ -50,7 +52,8 @@ export async function openIncus(context: Context, options: IncusOptions): Promis
   try {
     await patiently(context, async () => {
       try {
-        await preseed(context, client, place, { say, largestPoolGib, own: daemon !== undefined });
+        const ours = daemon !== undefined;
+        await preseed(context, client, place, { say, largestPoolGib, poolGib, own: ours });
       } catch (error) {
         if (error instanceof Unavailable) await daemon?.renew();
         throw error;

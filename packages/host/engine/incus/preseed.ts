@@ -17,6 +17,8 @@ export interface PreseedOptions {
   readonly say: (line: string) => void;
   /** The pool takes four fifths of the free disk, and no more than this. It fills as it is used. */
   readonly largestPoolGib?: number | undefined;
+  /** As the operator has it, whatever is free. */
+  readonly poolGib?: number | undefined;
   /** False for an Incus of somebody else's, whose settings are not ours to change. */
   readonly own: boolean;
 }
@@ -69,11 +71,11 @@ async function ensurePool(
   context: Context,
   client: IncusClient,
   place: Place,
-  { say, largestPoolGib = Number.POSITIVE_INFINITY }: PreseedOptions,
+  { say, largestPoolGib = Number.POSITIVE_INFINITY, poolGib }: PreseedOptions,
 ): Promise<void> {
   if ((await findWhole(context, client, `/1.0/storage-pools/${place.pool}`)) !== undefined) return;
   const { bavail, bsize } = await statfs(place.folder);
-  const size = Math.min(Math.floor((bavail * bsize * 0.8) / gib), largestPoolGib);
+  const size = poolGib ?? Math.min(Math.floor((bavail * bsize * 0.8) / gib), largestPoolGib);
   if (size < smallestPoolGib) {
     throw new EngineError(
       'room',

@@ -56,8 +56,8 @@ export class SimulatedEngine implements Engine {
     this.#images = new Journal(join(options.folder, 'images.jsonl'));
   }
 
-  hasImage(context: Context, digest: string): Promise<boolean> {
-    return this.#look(context, 'hasImage', () => this.#images.get(digest) !== undefined);
+  images(context: Context): Promise<string[]> {
+    return this.#look(context, 'images', () => this.#images.keys());
   }
 
   importImage(context: Context, digest: string, files: ImageFiles): Promise<void> {
@@ -159,6 +159,11 @@ export class SimulatedEngine implements Engine {
 
   capacity(context: Context): Promise<Capacity> {
     return this.#look(context, 'capacity', () => this.#options.capacity ?? roomy);
+  }
+
+  /** Nothing is written at all. */
+  freeDiskGb(context: Context): Promise<number> {
+    return this.#look(context, 'freeDiskGb', () => (this.#options.capacity ?? roomy).diskGb);
   }
 
   /** A fifth of what it may have, as an idle desktop does. */

@@ -41,6 +41,10 @@ export class Journal<Item extends object> {
     return this.#items.get(key);
   }
 
+  keys(): string[] {
+    return [...this.#items.keys()];
+  }
+
   values(): Item[] {
     return [...this.#items.values()];
   }

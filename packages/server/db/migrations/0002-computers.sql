@@ -11,7 +11,9 @@ CREATE TABLE hosts (
   cpu int NOT NULL,
   ram_mb int NOT NULL,
   disk_gb int NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now()
+  created_at timestamptz NOT NULL DEFAULT now(),
+  -- Given up by the operator: it will not come back, and nobody asks it any more.
+  retired_at timestamptz
 );
 
 CREATE TABLE computers (
@@ -38,6 +40,8 @@ CREATE TABLE computers (
   active boolean NOT NULL DEFAULT false,
   -- When it was last admitted to run.
   started_at timestamptz,
+  -- While a session is saved: since when.
+  suspended_at timestamptz,
   -- The computer a clone is copied from, and why its copy failed.
   build_source text,
   build_failed text,
