@@ -5,6 +5,7 @@ import { assertRefused } from '../support/assertions.ts';
 import type { Answer } from '../support/client.ts';
 import { acted, computer, made, operation, small, traces } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
+import { beginSlowly } from '../support/slow-request.ts';
 
 suite('creating a computer', () => {
   let service: TestService;
@@ -143,32 +144,11 @@ suite('creating a computer', () => {
     assert.equal((await made(as, { start: false })).resolution, '1280x800x24');
     await makesNothing('swarm', async (other) => {
       const refused = [
-        '638x480',
-        '640x478',
-        '3842x2160',
-        '3840x2162',
-        '641x480',
-        '640x481',
-        '639x480',
-        '640x480x8',
-        '640x480x0',
-        '640x480x',
-        '640x480x24x1',
-        '640x480x024',
-        '640',
-        'x480',
-        '0640x480',
-        ' 640x480',
-        '640x480 ',
-        '640X480',
-        '1e3x800',
-        '-640x480',
-        '',
-        '640x480\n',
-        7,
-        null,
-        [640, 480],
-      ];
+        ['638x480', '640x478', '3842x2160', '3840x2162', '641x480', '640x481', '639x480'],
+        ['640x480x8', '640x480x0', '640x480x', '640x480x24x1', '640x480x024', '640', 'x480'],
+        ['0640x480', ' 640x480', '640x480 ', '640X480', '1e3x800', '-640x480', '', '640x480\n'],
+        [7, null, [640, 480]],
+      ].flat();
       for (const resolution of refused) {
         const answer = await other.as.post('/computers', { resolution });
         assertRefused(answer, 400);
@@ -196,6 +176,26 @@ suite('creating a computer', () => {
       assertRefused(await as.post('/computers', { workspace_id }), 404);
     }
     assertRefused(await confined.as.post('/computers', { workspace_id: other }), 404);
+    assert.deepEqual(await traces(service, account.id), untouched);
+  });
+
+  test('Part 5 3, Part 5 6, Part 5 7: authority lost while it is asked for makes nothing', async () => {
+    const { account } = await service.account();
+    const { operator } = service;
+    const losses: Record<string, (who: { email: string; keyId: string }) => Promise<unknown>> = {
+      'a lowered role': ({ email }) => operator.setMember(account.id, email, { role: 'viewer' }),
+      'a revoked key': ({ keyId }) => operator.revokeKey(keyId),
+      'a removed member': ({ email }) => operator.removeMember(account.id, email),
+    };
+    const untouched = await traces(service, account.id);
+    for (const [name, lose] of Object.entries(losses)) {
+      const who = await service.member(account.id, 'member');
+      const request = { method: 'POST', json: small } as const;
+      const underWay = await beginSlowly(`${service.baseUrl}/computers`, who.raw, request);
+      await lose(who);
+      const answer = await underWay.finish();
+      assertRefused(answer, name === 'a revoked key' ? 401 : 403, 'revoked');
+    }
     assert.deepEqual(await traces(service, account.id), untouched);
   });
 

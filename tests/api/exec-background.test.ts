@@ -149,18 +149,15 @@ suite('commands in the background', () => {
     const past = (await read('stdout_offset=99&stderr_offset=3&limit=1048576')).body;
     assert.deepEqual([past.stdout_b64, past.stdout_offset, past.stdout_more], ['', 99, false]);
     const bad = [
-      '',
-      'stdout_offset=0',
-      'stderr_offset=0',
-      'stdout_offset=-1&stderr_offset=0',
-      'stdout_offset=x&stderr_offset=0',
-      'stdout_offset=1.5&stderr_offset=0',
-      'stdout_offset=0&stderr_offset=0&limit=0',
-      'stdout_offset=0&stderr_offset=0&limit=1048577',
-      'stdout_offset=0&stdout_offset=0&stderr_offset=0',
-      'stdout_offset=9007199254740991&stderr_offset=0',
-      'stdout_offset=9999999999999999&stderr_offset=0',
-    ];
+      ['', 'stdout_offset=0', 'stderr_offset=0', 'stdout_offset=-1&stderr_offset=0'],
+      ['stdout_offset=x&stderr_offset=0', 'stdout_offset=1.5&stderr_offset=0'],
+      ['stdout_offset=0&stderr_offset=0&limit=0', 'stdout_offset=0&stderr_offset=0&limit=1048577'],
+      [
+        'stdout_offset=0&stdout_offset=0&stderr_offset=0',
+        'stdout_offset=9007199254740991&stderr_offset=0',
+      ],
+      ['stdout_offset=9999999999999999&stderr_offset=0'],
+    ].flat();
     for (const query of bad) assertRefused(await read(query), 400);
   });
 

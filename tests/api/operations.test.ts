@@ -101,34 +101,28 @@ suite('operations', () => {
     const { as } = await service.account();
     const { operation_id } = await made(as, { start: false });
     const queries = [
-      'limit=0',
-      'limit=101',
-      'limit=',
-      'limit=1.5',
-      'limit=-1',
-      'limit=x',
-      'limit=01',
-      'limit=1e1',
-      'limit=5&limit=5',
-      `cursor=${operation_id}&cursor=${operation_id}`,
-      'cursor=',
-      'cursor=x',
-      `cursor=${operation_id}0`,
-      `cursor=%20${operation_id}`,
-      'computer_id=',
-      'computer_id=x',
-      'computer_id=%20vm-000000000000',
-      'computer_id=vm-00000000000G',
-      'idempotency_key=',
-      'idempotency_key=a%20b',
-      `idempotency_key=${'k'.repeat(256)}`,
-      'idempotency_key=%C3%A9',
-      'idempotency_key=a&idempotency_key=a',
-      'unknown=1',
-      'state=running',
-      'Limit=5',
-      'page=1',
-    ];
+      [
+        'limit=0',
+        'limit=101',
+        'limit=',
+        'limit=1.5',
+        'limit=-1',
+        'limit=x',
+        'limit=01',
+        'limit=1e1',
+      ],
+      ['limit=5&limit=5', `cursor=${operation_id}&cursor=${operation_id}`],
+      ['cursor=', 'cursor=x', `cursor=${operation_id}0`, `cursor=%20${operation_id}`],
+      [
+        'computer_id=',
+        'computer_id=x',
+        'computer_id=%20vm-000000000000',
+        'computer_id=vm-00000000000G',
+      ],
+      ['idempotency_key=', 'idempotency_key=a%20b', `idempotency_key=${'k'.repeat(256)}`],
+      ['idempotency_key=%C3%A9', 'idempotency_key=a&idempotency_key=a'],
+      ['unknown=1', 'state=running', 'Limit=5', 'page=1'],
+    ].flat();
     for (const query of queries) {
       const answer = await as.get(`/operations?${query}`);
       assertRefused(answer, 400);
