@@ -2,10 +2,11 @@
 // repeated with its operation's id; what is already so is left so.
 
 import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/host/api.ts';
+import type { Census } from './census.ts';
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
 import type { GuestLinks } from './guest/links.ts';
-import { describe, instanceIdFor, labelsOf, shapeOf, specOf } from './instances.ts';
+import { instanceIdFor, labelsOf, shapeOf, specOf, statuses } from './instances.ts';
 import type { LinkFolders } from './link-folder.ts';
 import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
@@ -17,6 +18,7 @@ export interface ComputersParts {
   readonly links: GuestLinks;
   readonly folders: LinkFolders;
   readonly roster: Roster;
+  readonly census: Census;
   readonly pool: Pool;
   /** Node and the agent, mounted read-only into every guest. */
   readonly agentDir: string;
@@ -72,29 +74,26 @@ export class Computers {
     context: Context,
     computer: string,
   ): Promise<'absent' | 'not_running' | 'suspended' | undefined> {
-    const { engine, links, roster } = this.#parts;
+    const { roster } = this.#parts;
     const resident = roster.get(computer);
     if (resident === undefined) return 'absent';
-    // A connected agent of a computer that was not frozen runs: the engine need not be asked.
-    if (resident.status === 'running' && links.connected(resident.instance)) return undefined;
-    const instance = await engine.get(context, resident.instance);
-    this.#note(resident, instance?.status ?? 'broken');
+    await this.#parts.census.updateOne(context, computer);
+    if (roster.get(computer) !== resident) return 'absent';
     if (resident.status === 'running') return undefined;
     return resident.status === 'frozen' ? 'suspended' : 'not_running';
   }
 
   async list(context: Context): Promise<HostComputer[]> {
-    const instances = await this.#parts.engine.list(context);
-    return instances
-      .filter((instance) => labelsOf(instance).computer !== '')
-      .map((instance) => this.#tell(instance));
+    const { census, roster } = this.#parts;
+    await census.update(context);
+    return roster.all().map(([computer, resident]) => this.#tell(computer, resident));
   }
 
   async get(context: Context, computer: string): Promise<HostComputer | undefined> {
-    const { engine, roster } = this.#parts;
+    const { census, roster } = this.#parts;
+    await census.updateOne(context, computer);
     const resident = roster.get(computer);
-    const instance = resident && (await engine.get(context, resident.instance));
-    return instance && this.#tell(instance);
+    return resident && this.#tell(computer, resident);
   }
 
   /** Commands on one computer take turns. */
@@ -155,7 +154,7 @@ export class Computers {
     const boots = runs && (instance.status !== 'running' || command.kind === 'restart');
     if (boots) links.stopped(instance.id);
     roster.began(resident, boots ? 'boot' : 'session');
-    this.#note(resident, enginesWord[outcome.status] ?? 'stopped');
+    this.#parts.census.note(resident, enginesWord[outcome.status] ?? 'stopped');
     return outcome;
   }
 
@@ -167,7 +166,7 @@ export class Computers {
     const taken = isNew && command.start ? pool.take(command.resolution) : undefined;
     const resident =
       roster.get(computer) ??
-      roster.add(computer, taken ?? instanceIdFor(command.operation), 'stopped');
+      roster.add(computer, taken ?? instanceIdFor(command.operation), 'unfinished');
     try {
       if (taken === undefined) await this.#make(context, computer, command, resident);
       else await this.#moveIn(context, computer, command, taken);
@@ -177,6 +176,7 @@ export class Computers {
       await this.#remove(later, computer).catch(() => {});
       throw error;
     }
+    resident.status = taken === undefined ? 'stopped' : 'running';
     if (!command.start) return { outcome: 'done', status: 'stopped' };
     try {
       if (taken === undefined) await engine.start(context, resident.instance);
@@ -253,7 +253,8 @@ export class Computers {
     if (instance === undefined) return { outcome: 'refused', why: 'absent' };
     if (instance.status === 'running') return { outcome: 'refused', why: 'running' };
     await this.#requireRoom(context);
-    const copy = roster.get(computer) ?? roster.add(computer, instanceIdFor(operation), 'stopped');
+    const copy =
+      roster.get(computer) ?? roster.add(computer, instanceIdFor(operation), 'unfinished');
     const { image } = labelsOf(instance);
     const spec = await this.#prepare(computer, copy.instance, command, image);
     // The copy outlives the request that asked for it.
@@ -272,6 +273,7 @@ export class Computers {
 
   #copied(copy: Resident, operation: string, outcome: HostOutcome): void {
     copy.last = { operation, outcome };
+    if (outcome.outcome === 'done') copy.status = 'stopped';
     this.#copies.delete(operation);
   }
 
@@ -298,24 +300,16 @@ export class Computers {
     roster.remove(computer);
   }
 
-  #note(resident: Resident, status: InstanceStatus): void {
-    resident.status = status;
-    if (status !== 'running' && status !== 'frozen') this.#parts.links.stopped(resident.instance);
-  }
-
-  #tell(instance: Parameters<typeof describe>[0]): HostComputer {
+  #tell(computer: string, resident: Resident): HostComputer {
     const { links, roster } = this.#parts;
-    const told = describe(instance);
-    if (this.#copies.has(labelsOf(instance).operation)) {
-      return { id: told.id, status: 'building', ready: false };
-    }
-    const running = told.status === 'running';
-    const resident = running ? roster.get(told.id) : undefined;
-    const idle = resident !== undefined && !links.busy(instance.id);
+    const status = statuses[resident.status];
+    if (status !== 'running') return { id: computer, status, ready: false };
+    const idleS = Math.floor(roster.idleMs(resident) / 1_000);
     return {
-      ...told,
-      ready: running && links.ready(instance.id),
-      ...(idle && { idle_s: Math.floor(roster.idleMs(resident) / 1_000) }),
+      id: computer,
+      status,
+      ready: links.ready(resident.instance),
+      ...(!links.busy(resident.instance) && { idle_s: idleS }),
     };
   }
 }

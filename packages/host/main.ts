@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { HostApi } from './api.ts';
 import { agentFolder } from './agent-folder.ts';
+import { Census } from './census.ts';
 import { Computers } from './computers.ts';
 import type { Context, Engine } from './engine/engine.ts';
 import { readEndpoint } from './engine/incus/endpoint.ts';
@@ -67,7 +68,8 @@ export async function startHost(
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
     // One template so far; others come with builds.
     const imageOf = async () => image;
-    const parts = { engine, links, folders, roster, pool, agentDir, imageOf, log };
+    const census = new Census(engine, links, roster);
+    const parts = { engine, links, folders, roster, census, pool, agentDir, imageOf, log };
     const computers = new Computers(parts);
     await computers.adopt(context);
     pool.fillSoon();

@@ -27,6 +27,10 @@ export class Roster {
     this.#now = now;
   }
 
+  all(): [computer: string, resident: Resident][] {
+    return [...this.#residents];
+  }
+
   get(computer: string): Resident | undefined {
     return this.#residents.get(computer);
   }
