@@ -200,7 +200,11 @@ export class Lifecycle {
       // A refusal settles it too. A silent host is asked again, for an hour.
       if (error instanceof Refusal) return;
       if (Date.now() - operation.created_at.getTime() > lostAfterMs) {
-        await setOperation(this.#database, operation.id, 'failed', lost);
+        await this.#database.transaction(async (tx) => {
+          await setOperation(tx, operation.id, 'failed', lost);
+          // From here on the host's word decides whether it is there.
+          await setComputerUnheard(tx, operation.computer_id, false);
+        });
       }
     }
   }
