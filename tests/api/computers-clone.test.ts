@@ -74,6 +74,16 @@ suite('cloning a computer', () => {
     assert.deepEqual(await traces(service, copy.id), untouched);
   });
 
+  test('wire-computers 4, wire-computers 5: where nothing need be said, no body is needed', async () => {
+    const { as } = await service.account();
+    const { status, body } = await as.send('POST', '/computers');
+    assert.deepEqual([status, body.template, body.status], [201, 'base', 'running']);
+    await acted(as, body.id, 'stop');
+    const copy = await as.send('POST', `/computers/${body.id}/clone`);
+    assert.deepEqual([copy.status, copy.body.name], [201, `${body.name} copy`]);
+    assertRefused(await as.send('PATCH', `/computers/${body.id}`), 400);
+  });
+
   test('wire-computers 5, wire-computers 9: a copy that fails is build-failed and says why; only delete clears it', async () => {
     const { as } = await service.account();
     const source = await made(as, { start: false });
