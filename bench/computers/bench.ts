@@ -7,7 +7,7 @@ import { BareIncus } from './bare.ts';
 import { listOfThousand } from './listing.ts';
 import { createsFromPool } from './pool.ts';
 import { BenchService } from './service.ts';
-import { median, round, timed } from './figures.ts';
+import { median, round, timed } from '../figures.ts';
 
 const rounds = 12;
 const execs = 200;

@@ -1,6 +1,6 @@
 // GET /computers with a thousand computers, on the simulated engine.
 
-import { median, timed } from './figures.ts';
+import { median, timed } from '../figures.ts';
 import { BenchService } from './service.ts';
 
 const computers = 1_000;

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BareIncus } from './bare.ts';
 import { desktopUp } from './bench.ts';
-import { median, timed } from './figures.ts';
+import { median, timed } from '../figures.ts';
 import type { BenchService } from './service.ts';
 
 const waiting = 3;

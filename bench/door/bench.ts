@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openEmbeddedPostgres } from '../../packages/server/postgres/embedded.ts';
+import { round } from '../figures.ts';
 import { fill, type Target } from './fill.ts';
 import type { Load, Measured } from './load.ts';
 
@@ -134,8 +135,4 @@ async function startBare(bare: ChildProcess, sample: object): Promise<string> {
 
 function file(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
-}
-
-function round(value: number): number {
-  return Math.round(value * 1_000) / 1_000;
 }

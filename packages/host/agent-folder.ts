@@ -1,8 +1,9 @@
 // The folder mounted read-only into every guest: Node and the agent, so that images carry neither.
 
-import { copyFile, link, mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, link, mkdir, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundleAgent } from '@cubicle/guest/bundle.ts';
+import { writeWhole } from './whole-file.ts';
 
 export async function agentFolder(hostFolder: string): Promise<string> {
   const folder = join(hostFolder, 'agent');
@@ -13,6 +14,6 @@ export async function agentFolder(hostFolder: string): Promise<string> {
   // A hundred megabytes: linked where the file system allows it.
   await link(node, draft).catch(() => copyFile(node, draft));
   await rename(draft, join(folder, 'node'));
-  await writeFile(join(folder, 'agent.mjs'), await bundleAgent(), { mode: 0o644 });
+  await writeWhole(join(folder, 'agent.mjs'), await bundleAgent(), 0o644);
   return folder;
 }

@@ -6,7 +6,7 @@ import type { Census } from './census.ts';
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
 import type { GuestLinks } from './guest/links.ts';
-import { instanceIdFor, labelsOf, shapeOf, specOf, statuses } from './instances.ts';
+import { instanceIdFor, labelsOf, removeInstance, shapeOf, specOf, statuses } from './instances.ts';
 import type { LinkFolders } from './link-folder.ts';
 import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
@@ -43,9 +43,8 @@ const cleanUpMs = 60_000;
 export class Computers {
   readonly #parts: ComputersParts;
   readonly #turns = new Turns();
-  /** Copies under way, and how those ended that nobody has asked about since. By their operation. */
-  readonly #copies = new Map<string, HostOutcome>();
-
+  /** Copies under way, by their operation. How they ended is with the resident. */
+  readonly #copies = new Set<string>();
   #room = { freeGb: 0, until: 0 };
 
   constructor(parts: ComputersParts) {
@@ -246,8 +245,7 @@ export class Computers {
   async #clone(context: Context, computer: string, command: CloneCommand): Promise<HostOutcome> {
     const { engine, roster } = this.#parts;
     const { operation } = command;
-    const begun = this.#copies.get(operation);
-    if (begun !== undefined) return begun;
+    if (this.#copies.has(operation)) return { outcome: 'copying' };
     const source = roster.get(command.source);
     const instance = source && (await engine.get(context, source.instance));
     if (instance === undefined) return { outcome: 'refused', why: 'absent' };
@@ -259,7 +257,7 @@ export class Computers {
     const spec = await this.#prepare(computer, copy.instance, command, image);
     // The copy outlives the request that asked for it.
     const whole = { signal: AbortSignal.timeout(copyMs) };
-    this.#copies.set(operation, { outcome: 'copying' });
+    this.#copies.add(operation);
     void engine.copy(whole, spec, instance.id).then(
       () => this.#copied(copy, operation, { outcome: 'done', status: 'stopped' }),
       (error: unknown) =>
@@ -291,12 +289,10 @@ export class Computers {
   }
 
   async #remove(context: Context, computer: string): Promise<void> {
-    const { engine, links, folders, roster } = this.#parts;
+    const { roster } = this.#parts;
     const resident = roster.get(computer);
     if (resident === undefined) return;
-    await engine.delete(context, resident.instance);
-    await links.close(resident.instance);
-    await folders.remove(resident.instance);
+    await removeInstance(context, this.#parts, resident.instance);
     roster.remove(computer);
   }
 

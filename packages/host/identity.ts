@@ -1,8 +1,9 @@
 // Who this host is: an id and a secret of its own, made once and kept in its folder.
 
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeWhole } from './whole-file.ts';
 
 export interface HostIdentity {
   readonly id: string;
@@ -22,8 +23,6 @@ async function kept(path: string, make: () => string): Promise<string> {
   const known = await readFile(path, 'utf8').catch(() => undefined);
   if (known !== undefined && known.trim() !== '') return known.trim();
   const value = make();
-  const draft = `${path}.${process.pid}`;
-  await writeFile(draft, `${value}\n`, { mode: 0o600 });
-  await rename(draft, path);
+  await writeWhole(path, `${value}\n`, 0o600);
   return value;
 }

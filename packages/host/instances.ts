@@ -2,7 +2,9 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import type { HostShape } from '@cubicle/contract/host/api.ts';
-import type { Instance, InstanceSpec, Shape } from './engine/engine.ts';
+import type { Context, Engine, Instance, InstanceSpec, Shape } from './engine/engine.ts';
+import type { GuestLinks } from './guest/links.ts';
+import type { LinkFolders } from './link-folder.ts';
 
 const names = {
   computer: 'computer',
@@ -40,6 +42,23 @@ export function instanceIdFor(operation: string): string {
 
 export function newInstanceId(): string {
   return `cub-${randomBytes(6).toString('hex')}`;
+}
+
+/** An instance goes with all that the host keeps for it. One that is not there is as good as removed. */
+export async function removeInstance(
+  context: Context,
+  { engine, links, folders }: Keepers,
+  id: string,
+): Promise<void> {
+  await engine.delete(context, id);
+  await links.close(id);
+  await folders.remove(id);
+}
+
+interface Keepers {
+  readonly engine: Engine;
+  readonly links: GuestLinks;
+  readonly folders: LinkFolders;
 }
 
 export interface SpecParts {

@@ -1,8 +1,9 @@
 // What the host gives a guest: a folder with the socket its agent calls and the computer's description.
 // Mounted read-only, so that nothing a guest does there reaches the host's files.
 
-import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeWhole } from './whole-file.ts';
 
 export interface Description {
   /** The instance's, which stays the same when a computer moves into it: a copied disk is known by it. */
@@ -27,10 +28,7 @@ export class LinkFolders {
     await mkdir(folder, { recursive: true });
     // The guest's root is nobody here. Said apart from mkdir, which the umask has a word in.
     await chmod(folder, 0o755);
-    const file = join(folder, 'computer.json');
-    await writeFile(`${file}.new`, `${JSON.stringify(description)}\n`);
-    await chmod(`${file}.new`, 0o644);
-    await rename(`${file}.new`, file);
+    await writeWhole(join(folder, 'computer.json'), `${JSON.stringify(description)}\n`, 0o644);
     return folder;
   }
 

@@ -5,7 +5,7 @@ import { freemem, totalmem } from 'node:os';
 import { defaultResolution } from '@cubicle/contract/computer-fields.ts';
 import type { Context, Engine, Instance, Shape } from './engine/engine.ts';
 import type { GuestLinks } from './guest/links.ts';
-import { labelsOf, newInstanceId, specOf } from './instances.ts';
+import { labelsOf, newInstanceId, removeInstance, specOf } from './instances.ts';
 import type { LinkFolders } from './link-folder.ts';
 
 export interface PoolParts {
@@ -54,17 +54,14 @@ export class Pool {
 
   /** One that an earlier daemon left: kept if it is of today's image and runs, deleted otherwise. */
   async adopt(context: Context, instance: Instance): Promise<void> {
-    const { engine, links, folders, image, size } = this.#parts;
-    const { resolution } = labelsOf(instance);
-    const useful = instance.status === 'running' && labelsOf(instance).image === image;
-    if (useful && this.#ready.length < size) {
-      const { id } = instance;
-      await links.open(id, await folders.describe({ id, resolution, hostname: id }));
-      this.#ready.push(id);
-    } else {
-      await engine.delete(context, instance.id);
-      await folders.remove(instance.id);
+    const { links, folders, image, size } = this.#parts;
+    const { id, status } = instance;
+    const { resolution, image: own } = labelsOf(instance);
+    if (status !== 'running' || own !== image || this.#ready.length >= size) {
+      return removeInstance(context, this.#parts, id);
     }
+    await links.open(id, await folders.describe({ id, resolution, hostname: id }));
+    this.#ready.push(id);
   }
 
   /** Fills the pool once no create has come for a moment. */
@@ -126,13 +123,10 @@ export class Pool {
   }
 
   async #discard(id: string): Promise<void> {
-    const { engine, links, folders, log } = this.#parts;
     try {
-      await engine.delete({ signal: AbortSignal.timeout(readyMs) }, id);
-      await links.close(id);
-      await folders.remove(id);
+      await removeInstance({ signal: AbortSignal.timeout(readyMs) }, this.#parts, id);
     } catch (error) {
-      log(error);
+      this.#parts.log(error);
     }
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { assertRefused } from '../support/assertions.ts';
 import type { Client } from '../support/client.ts';
-import { act, clone, finished, made } from '../support/computers.ts';
+import { act, clone, finished, made, madeWithAgent } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 import type { TestAgent } from '../support/simulated-host.ts';
 import { until } from '../support/until.ts';
@@ -14,9 +14,7 @@ suite('commands in the background', () => {
   let agent: TestAgent;
   before(async () => {
     service = await startService({ simulated: true });
-    ({ as } = await service.account());
-    ({ id } = await made(as));
-    agent = await service.host.agentOf(id);
+    ({ as, id, agent } = await madeWithAgent(service));
   });
   after(() => service.stop());
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { assertRefused } from '../support/assertions.ts';
 import type { Client } from '../support/client.ts';
-import { made } from '../support/computers.ts';
+import { madeWithAgent } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 import type { TestAgent } from '../support/simulated-host.ts';
 
@@ -13,9 +13,7 @@ suite('commands in the foreground', () => {
   let agent: TestAgent;
   before(async () => {
     service = await startService({ simulated: true });
-    ({ as } = await service.account());
-    ({ id } = await made(as));
-    agent = await service.host.agentOf(id);
+    ({ as, id, agent } = await madeWithAgent(service));
   });
   after(() => service.stop());
 

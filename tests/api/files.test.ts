@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { assertRefused } from '../support/assertions.ts';
 import type { Client } from '../support/client.ts';
-import { made } from '../support/computers.ts';
+import { madeWithAgent } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 import type { TestAgent } from '../support/simulated-host.ts';
 
@@ -17,9 +17,7 @@ suite('files', () => {
   let agent: TestAgent;
   before(async () => {
     service = await startService({ simulated: true });
-    ({ as } = await service.account());
-    ({ id } = await made(as));
-    agent = await service.host.agentOf(id);
+    ({ as, id, agent } = await madeWithAgent(service));
   });
   after(() => service.stop());
 

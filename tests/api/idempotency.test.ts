@@ -3,7 +3,17 @@ import { after, before, suite, test } from 'node:test';
 import { sql } from '../../packages/server/db/database.ts';
 import { assertMetered, assertRefused } from '../support/assertions.ts';
 import type { Answer, Client } from '../support/client.ts';
-import { acted, computer, finished, made, operation, small, traces } from '../support/computers.ts';
+import {
+  acted,
+  computer,
+  finished,
+  keyed,
+  keyedCreate,
+  made,
+  operation,
+  small,
+  traces,
+} from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 
 suite('Idempotency-Key', () => {
@@ -13,13 +23,6 @@ suite('Idempotency-Key', () => {
   });
   after(() => service.stop());
 
-  const keyed = (as: Client, key: string, method: string, path: string, json?: unknown) =>
-    as.send(method, path, {
-      ...(json !== undefined && { json }),
-      headers: { 'idempotency-key': key },
-    });
-  const create = (as: Client, key: string, wish: object = { ...small, start: false }) =>
-    keyed(as, key, 'POST', '/computers', wish);
   const run = (text: string, values: unknown[]) => service.database.run(sql(text), values);
 
   function assertReplayed(again: Answer, first: Answer): void {
@@ -31,9 +34,9 @@ suite('Idempotency-Key', () => {
 
   test('wire-computers 10, Part 1 7: on every route that honours it, the same request is answered from the store and done once', async () => {
     const { as } = await service.account();
-    const first = await create(as, 'create', small);
+    const first = await keyedCreate(as, 'create', small);
     assert.equal(typeof first.body.vnc.token, 'string');
-    assertReplayed(await create(as, 'create', small), first);
+    assertReplayed(await keyedCreate(as, 'create', small), first);
     const path = `/computers/${first.body.id}`;
     const calls: [string, string, unknown?][] = [
       ['PATCH', path, { name: 'renamed' }],
@@ -69,11 +72,11 @@ suite('Idempotency-Key', () => {
 
   test('wire-computers 10: a different request is 422, whatever differs, and nothing is done', async () => {
     const { as, account } = await service.account();
-    const { body } = await create(as, 'k');
+    const { body } = await keyedCreate(as, 'k');
     const untouched = await traces(service, account.id);
     const others = [
-      await create(as, 'k', { ...small, start: false, name: 'x' }),
-      await create(as, 'k', {}),
+      await keyedCreate(as, 'k', { ...small, start: false, name: 'x' }),
+      await keyedCreate(as, 'k', {}),
       await keyed(as, 'k', 'POST', '/computers?x=1', { ...small, start: false }),
       await keyed(as, 'k', 'POST', `/computers/${body.id}/start`),
       await keyed(as, 'k', 'DELETE', `/computers/${body.id}`),
@@ -89,17 +92,17 @@ suite('Idempotency-Key', () => {
     const { as, account } = await service.account();
     const untouched = await traces(service, account.id);
     for (const key of ['', 'a b', 'k'.repeat(256), 'é', 'a\tb']) {
-      assertRefused(await create(as, key), 400);
+      assertRefused(await keyedCreate(as, key), 400);
     }
     assert.deepEqual(await traces(service, account.id), untouched);
     for (const key of ['!', '~', 'k'.repeat(255), '{"a":1}']) {
-      assert.equal((await create(as, key)).status, 201, key);
+      assert.equal((await keyedCreate(as, key)).status, 201, key);
     }
   });
 
   test('wire-computers 10, Part 3 Operation: while the call is under way it is 409 with its operation, and found by its key', async () => {
     const { as } = await service.account();
-    const answers = await Promise.all(Array.from({ length: 5 }, () => create(as, 'same')));
+    const answers = await Promise.all(Array.from({ length: 5 }, () => keyedCreate(as, 'same')));
     const [done, ...others] = answers.toSorted((a, b) => a.status - b.status);
     assert.equal(done?.status, 201);
     for (const answer of others) {
@@ -123,7 +126,7 @@ suite('Idempotency-Key', () => {
       [operation_id],
     );
     const further = { code: 'idempotency_in_progress', operation_id };
-    assertRefused(await create(as, 'same'), 409, 'contention', further);
+    assertRefused(await keyedCreate(as, 'same'), 409, 'contention', further);
     const [found] = (await as.get('/operations?idempotency_key=same')).body.operations;
     assert.deepEqual([found.id, found.state, found.computer_id], [operation_id, 'pending', id]);
   });
@@ -133,9 +136,9 @@ suite('Idempotency-Key', () => {
     const { id } = await made(as);
     const recorded = (await as.get('/operations')).body;
     const refusals: [Answer, number, string?][] = [
-      [await create(as, 'k', { size: 'none' }), 400],
-      [await create(as, 'k', { template: 'no/thing' }), 404],
-      [await create(as, 'k', { cpu: 17 }), 402],
+      [await keyedCreate(as, 'k', { size: 'none' }), 400],
+      [await keyedCreate(as, 'k', { template: 'no/thing' }), 404],
+      [await keyedCreate(as, 'k', { cpu: 17 }), 402],
       [await keyed(as, 'k', 'PATCH', `/computers/${id}`, { cpu: 2 }), 409, 'running'],
       [await keyed(as, 'k', 'POST', `/computers/${id}/clone`, {}), 409, 'running'],
       [await keyed(as, 'k', 'PATCH', '/computers/vm-000000000000', { name: 'x' }), 404],
@@ -145,21 +148,21 @@ suite('Idempotency-Key', () => {
     for (const [answer, status, reason] of refusals) assertRefused(answer, status, reason);
     assert.equal((await traces(service, account.id)).keys, 0);
     assert.deepEqual((await as.get('/operations')).body, recorded);
-    assert.equal((await create(as, 'k')).status, 201);
+    assert.equal((await keyedCreate(as, 'k')).status, 201);
   });
 
   test('wire-computers 10: a 5xx that names no operation was never dispatched, and the same call is carried out later', async () => {
     const { as, account } = await service.account();
     await service.host.cable.cut();
-    assertRefused(await create(as, 'k'), 503);
+    assertRefused(await keyedCreate(as, 'k'), 503);
     await service.host.cable.mend();
     service.host.engine.faults.put('create', 'before');
-    assertRefused(await create(as, 'k'), 503);
+    assertRefused(await keyedCreate(as, 'k'), 503);
     assert.equal((await traces(service, account.id)).keys, 0);
     assert.deepEqual((await as.get('/operations')).body.operations, []);
-    const done = await create(as, 'k');
+    const done = await keyedCreate(as, 'k');
     assert.equal(done.status, 201);
-    assertReplayed(await create(as, 'k'), done);
+    assertReplayed(await keyedCreate(as, 'k'), done);
   });
 
   test('wire-computers 10: a 5xx that names its operation spends the key', async () => {
@@ -179,9 +182,9 @@ suite('Idempotency-Key', () => {
   test('wire-computers 10: a computer that would not start is replayed with its start_error', async () => {
     const { as } = await service.account();
     service.host.engine.faults.put('start', 'before');
-    const first = await create(as, 'k', small);
+    const first = await keyedCreate(as, 'k', small);
     assert.equal(typeof first.body.start_error, 'string');
-    assertReplayed(await create(as, 'k', small), first);
+    assertReplayed(await keyedCreate(as, 'k', small), first);
   });
 
   test('wire-computers 10, Part 4 Operations, Part 8 Sizes: keys are kept 24 hours, per scope', async () => {
@@ -190,10 +193,10 @@ suite('Idempotency-Key', () => {
     const confined = (await service.member(account.id, 'member', { workspace: home })).as;
     const colleague = (await service.member(account.id, 'member')).as;
     const stranger = await service.account();
-    const one = await create(as, 'k');
-    assertReplayed(await create(colleague, 'k'), one);
-    const two = await create(confined, 'k');
-    const three = await create(stranger.as, 'k');
+    const one = await keyedCreate(as, 'k');
+    assertReplayed(await keyedCreate(colleague, 'k'), one);
+    const two = await keyedCreate(confined, 'k');
+    const three = await keyedCreate(stranger.as, 'k');
     assert.equal(new Set([one, two, three].map(({ body }) => body.id)).size, 3);
     const found = async (key: Client) =>
       (await key.get('/operations?idempotency_key=k')).body.operations.map(
@@ -208,10 +211,10 @@ suite('Idempotency-Key', () => {
         interval,
       ]);
     await age('23 hours 59 minutes');
-    assertReplayed(await create(as, 'k'), one);
+    assertReplayed(await keyedCreate(as, 'k'), one);
     await age('24 hours 1 second');
     assert.deepEqual(await found(as), []);
-    const later = await create(as, 'k');
+    const later = await keyedCreate(as, 'k');
     assert.equal(later.status, 201);
     assert.notEqual(later.body.id, one.body.id);
     assert.deepEqual(await found(as), [later.body.id]);
@@ -219,19 +222,19 @@ suite('Idempotency-Key', () => {
 
   test('Part 8 Rate: an answer from the store, or one still in progress, costs one unit', async () => {
     const { as, account } = await service.account();
-    await create(as, 'k');
+    await keyedCreate(as, 'k');
     const fresh = async () => (await service.member(account.id, 'member')).as;
     const spent = (answer: Answer) => {
       const { limit, remaining } = assertMetered(answer);
       return limit - remaining;
     };
-    assert.equal(spent(await create(await fresh(), 'k')), 1);
+    assert.equal(spent(await keyedCreate(await fresh(), 'k')), 1);
     await run('UPDATE idempotency_keys SET answer_status = NULL WHERE account_id = $1', [
       account.id,
     ]);
-    const underWay = await create(await fresh(), 'k');
+    const underWay = await keyedCreate(await fresh(), 'k');
     assert.deepEqual([underWay.status, spent(underWay)], [409, 1]);
-    assert.equal(spent(await create(await fresh(), 'other')), 100);
+    assert.equal(spent(await keyedCreate(await fresh(), 'other')), 100);
   });
 
   test('Part 1 7: where it is not documented it is neither checked nor kept', async () => {

@@ -3,15 +3,15 @@ import { after, before, suite, test } from 'node:test';
 import type { HostCommand } from '../../packages/contract/host/api.ts';
 import { sql } from '../../packages/server/db/database.ts';
 import { assertRefused } from '../support/assertions.ts';
-import type { Client } from '../support/client.ts';
 import {
   acted,
   computer,
   finished,
   keepUnfinished,
+  keyed,
+  keyedCreate,
   made,
   operation,
-  small,
 } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
@@ -23,13 +23,6 @@ suite('outcomes never heard', () => {
   });
   after(() => service.stop());
 
-  const keyed = (as: Client, key: string, method: string, path: string, json?: unknown) =>
-    as.send(method, path, {
-      ...(json !== undefined && { json }),
-      headers: { 'idempotency-key': key },
-    });
-  const create = (as: Client, key: string, wish: object = { ...small, start: false }) =>
-    keyed(as, key, 'POST', '/computers', wish);
   const run = (text: string, values: unknown[]) => service.database.run(sql(text), values);
   /** As if its holder had been gone for long. */
   const letGo = (operationId: string) =>
@@ -39,19 +32,19 @@ suite('outcomes never heard', () => {
     const { as, account } = await service.account();
     for (const fault of ['unheard', 'unasked'] as const) {
       service.host.cable.fault('create', fault);
-      const lost = await create(as, fault);
+      const lost = await keyedCreate(as, fault);
       await keepUnfinished(service, account.id);
       const { operation_id } = lost.body;
       assertRefused(lost, 503, undefined, { operation_id });
       const further = { code: 'idempotency_outcome_unknown', operation_id };
-      assertRefused(await create(as, fault), 409, undefined, further);
+      assertRefused(await keyedCreate(as, fault), 409, undefined, further);
       const pending = await operation(as, operation_id);
       assert.deepEqual([pending.state, pending.idempotency_key], ['pending', fault]);
       await letGo(operation_id);
       const done = await finished(as, operation_id);
       assert.deepEqual([done.state, done.kind], ['succeeded', 'create']);
       assert.equal((await computer(as, done.computer_id)).status, 'stopped');
-      assertRefused(await create(as, fault), 409, undefined, further);
+      assertRefused(await keyedCreate(as, fault), 409, undefined, further);
     }
     assert.equal((await as.get('/computers')).body.length, 2, 'each was made once');
   });

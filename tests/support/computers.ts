@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { sql } from '../../packages/server/db/database.ts';
 import type { Answer, Client } from './client.ts';
 import type { TestService } from './service.ts';
+import type { TestAgent } from './simulated-host.ts';
 import { until } from './until.ts';
 
 // eslint-disable-next-line typescript/no-explicit-any -- tests look into answers of any shape
@@ -16,6 +17,36 @@ export async function made(as: Client, wish: object = {}): Promise<Body> {
   const answer = await as.post('/computers', { ...small, ...wish });
   assert.equal(answer.status, 201, answer.text);
   return answer.body;
+}
+
+/** A computer of a new account, with its agent running. */
+export async function madeWithAgent(
+  service: TestService,
+): Promise<{ as: Client; id: string; agent: TestAgent }> {
+  const { as } = await service.account();
+  const { id } = await made(as);
+  return { as, id, agent: await service.host.agentOf(id) };
+}
+
+/** With an `Idempotency-Key`. */
+export function keyed(
+  as: Client,
+  key: string,
+  method: string,
+  path: string,
+  json?: unknown,
+): Promise<Answer> {
+  const headers = { 'idempotency-key': key };
+  return as.send(method, path, { ...(json !== undefined && { json }), headers });
+}
+
+/** A create with an `Idempotency-Key`. */
+export function keyedCreate(
+  as: Client,
+  key: string,
+  wish: object = { ...small, start: false },
+): Promise<Answer> {
+  return keyed(as, key, 'POST', '/computers', wish);
 }
 
 export async function computer(as: Client, id: string): Promise<Body> {

@@ -2,11 +2,10 @@
 
 import { computerName, defaultResolution } from '@cubicle/contract/computer-fields.ts';
 import { Refusal } from '@cubicle/contract/errors.ts';
-import { isId } from '@cubicle/contract/ids.ts';
 import type { ComputerStatus } from '@cubicle/contract/computer-fields.ts';
 import * as store from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
-import { listWorkspaces } from '../db/workspaces.ts';
+import { seesWorkspace } from '../db/workspaces.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Authority } from './authority.ts';
 import { findTemplate, sizes } from './catalog.ts';
@@ -274,7 +273,6 @@ async function workspaceWished(
   wished: string | undefined,
 ): Promise<string | null> {
   if (wished === undefined) return authority.workspaceId;
-  const known = isId('workspace', wished) ? await listWorkspaces(tx, authority) : [];
-  if (!known.some(({ id }) => id === wished)) throw new Refusal('workspace_unknown');
+  if (!(await seesWorkspace(tx, authority, wished))) throw new Refusal('workspace_unknown');
   return wished;
 }

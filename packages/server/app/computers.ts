@@ -8,7 +8,7 @@ import type { Computer } from '@cubicle/contract/resources/computers.ts';
 import * as store from '../db/computers.ts';
 import type { Database, Runner } from '../db/database.ts';
 import { storeAnswerFor } from '../db/idempotency.ts';
-import { listWorkspaces } from '../db/workspaces.ts';
+import { seesWorkspace } from '../db/workspaces.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { listingRow, recordOf, statusOf, uncharged } from './computer-record.ts';
@@ -153,17 +153,12 @@ export class Computers {
       if (locked === undefined) throw new Refusal('computer_unknown');
       if (await store.isBeingChanged(tx, id)) throw new Refusal('computer_busy');
       if (locked.active) throw new Refusal('computer_not_stopped');
-      if (workspaceId !== null && !(await this.#sees(authority, workspaceId))) {
+      if (workspaceId !== null && !(await seesWorkspace(tx, authority, workspaceId))) {
         throw new Refusal('workspace_unknown');
       }
       return store.moveComputerToWorkspace(tx, id, workspaceId);
     });
     return recordOf(row, host);
-  }
-
-  async #sees(authority: Authority, workspaceId: string): Promise<boolean> {
-    const known = await listWorkspaces(this.#database, authority);
-    return known.some((workspace) => workspace.id === workspaceId);
   }
 
   /** Null for any workspace, '' for none; one the key cannot see is 404. */
@@ -178,7 +173,9 @@ export class Computers {
       if (authority.workspaceId !== null) throw new Refusal('workspace_unknown');
       return '';
     }
-    if (!(await this.#sees(authority, wished))) throw new Refusal('workspace_unknown');
+    if (!(await seesWorkspace(this.#database, authority, wished))) {
+      throw new Refusal('workspace_unknown');
+    }
     return wished;
   }
 }

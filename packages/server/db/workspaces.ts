@@ -1,5 +1,6 @@
 // Workspaces in SQL. Every statement is bounded by the account and by the workspace a key is confined to.
 
+import { isId } from '@cubicle/contract/ids.ts';
 import type { Role } from '@cubicle/contract/route.ts';
 import { type Database, only, type Runner, sql } from './database.ts';
 import { gathered } from './gather.ts';
@@ -28,6 +29,14 @@ const list = sql(`
 
 export async function listWorkspaces(db: Runner, scope: Scope): Promise<WorkspaceRow[]> {
   return db.run(list, [scope.accountId, scope.workspaceId]);
+}
+
+const see = sql(`
+  SELECT FROM workspaces WHERE id = $3 AND account_id = $1 AND ($2::text IS NULL OR id = $2)`);
+
+export async function seesWorkspace(db: Runner, scope: Scope, id: string): Promise<boolean> {
+  if (!isId('workspace', id)) return false;
+  return (await db.run(see, [scope.accountId, scope.workspaceId, id])).length > 0;
 }
 
 // One index look-up per ask, whatever the planner believes about the size of the table.
