@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { basePath } from '../../packages/contract/routes.ts';
 import type { Client } from '../support/client.ts';
 import { Ground, type ServiceProcess } from '../support/process.ts';
@@ -70,6 +71,28 @@ suite('single attacks', { timeout: 300_000 }, () => {
       // hold() has looked at where it leads.
       assert.ok(answer?.status === 308 || answer?.status === 401, `${path} is ${answer?.status}`);
     }
+  });
+
+  test('Part 1 2: answers to a slow reader arrive whole, whatever is sent behind the last one', async () => {
+    const connection = await open();
+    connection.socket.pause();
+    const half = 'x'.repeat(50_000);
+    connection.write(get('/openapi.json').repeat(3));
+    connection.write(get('/openapi.json', `Content-Length: ${2 * half.length}`) + half);
+    // The upload is answered before it is complete, so it is the last to be answered.
+    await setTimeout(300);
+    connection.write(half + get('/openapi.json').repeat(10_000));
+    await setTimeout(300);
+    connection.socket.resume();
+    const answers: RawAnswer[] = [];
+    for (;;) {
+      const answer = await connection.answer();
+      if (answer === undefined) break;
+      answers.push(answer);
+      if (answer.all('connection').includes('close')) break;
+    }
+    connection.vanish();
+    assert.deepEqual(statuses(answers), [200, 200, 200, 200]);
   });
 
   test('Part 1 2, Part 7: an expectation that nobody knows gets an answer of the contract', async () => {

@@ -8,6 +8,7 @@ import { basePath } from '@cubicle/contract/routes.ts';
 import { sizeInWords } from '@cubicle/contract/limits.ts';
 import type { Log } from '../log.ts';
 import type { Door } from './door.ts';
+import { partKindly } from './farewell.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { Pages } from './pages.ts';
 import { refuse } from './refuse.ts';
@@ -47,6 +48,7 @@ export class Listener {
       void this.#answer(request, response, () => {});
     // A side that has said everything it had to say is still answered.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
+    this.#server.on('connection', partKindly);
     this.#server.on('request', answer);
     // An expectation we do not know is not kept, which a server is free to do.
     this.#server.on('checkExpectation', answer);
@@ -149,10 +151,12 @@ export class Listener {
 
 /** Bytes that are no request: answered in the same shape as everything else, then closed. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
+  // Everything was said, and the connection is about to end.
+  if (!socket.writable) return;
   // The answer under way ends the connection, as its caller asked for.
   if (error.code === 'HPE_CLOSED_CONNECTION') return;
   if (error.code === 'HPE_HEADER_OVERFLOW') endInTurn(socket, 'headers_too_large');
@@ -174,11 +178,11 @@ function endWith(
   const refusal = new Refusal(error, { limit: sizeInWords(headerBytes) });
   const requestId = newRequestId();
   const body = JSON.stringify({ ...refusal.body(), request_id: requestId });
-  socket.end(
+  socket.write(
     `HTTP/1.1 ${refusal.status} ${refusal.status === 400 ? 'Bad Request' : 'Refused'}\r\n` +
       'Content-Type: application/json; charset=utf-8\r\n' +
       `${requestIdHeader}: ${requestId}\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-    () => socket.destroySoon(),
   );
+  socket.destroySoon();
 }

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Meter } from '../app/budget.ts';
-import { cutOff, type Line } from './line.ts';
+import type { Line } from './line.ts';
 import { Reply } from '../routes/reply.ts';
 import { requestIdHeader } from './request-id.ts';
 
@@ -20,10 +20,6 @@ export interface Exchange {
 }
 
 export type Headers = Record<string, string | number>;
-
-/** How much of an unwanted upload is thrown away, so that its sender gets to read the refusal. */
-const lingerBytes = 256 * 1024;
-const lingerMs = 1_000;
 
 export function sendJson(
   exchange: Exchange,
@@ -88,24 +84,12 @@ export function send(
 ): void {
   if (response.headersSent || response.destroyed) return;
   if (body !== undefined) headers['Content-Length'] = Buffer.byteLength(body);
-  const withBody = body !== undefined && request.method !== 'HEAD';
-  if (request.complete || (!line.broken && !expectsBody(request))) {
-    response.writeHead(status, headers);
-    line.ending ||= !response.shouldKeepAlive;
-    if (withBody) response.end(body);
-    else response.end();
-    return;
-  }
-  // The upload is not read any further, so the connection cannot serve another request.
-  headers['Connection'] = 'close';
-  line.ending = true;
+  // An upload is not read any further, so the connection cannot serve another request.
+  const last = !request.complete && (line.broken || expectsBody(request));
+  if (last) headers['Connection'] = 'close';
   response.writeHead(status, headers);
-  if (line.broken) {
-    response.end(withBody ? body : undefined);
-    return;
-  }
-  if (withBody) response.write(body);
-  linger(request, () => response.end());
+  line.ending ||= last || !response.shouldKeepAlive;
+  response.end(request.method === 'HEAD' ? undefined : body);
 }
 
 function meterHeaders(meter: Meter): Headers {
@@ -120,27 +104,4 @@ function meterHeaders(meter: Meter): Headers {
 function expectsBody({ headers }: IncomingMessage): boolean {
   if (headers['transfer-encoding'] !== undefined) return true;
   return headers['content-length'] !== undefined && headers['content-length'] !== '0';
-}
-
-/**
- * Closing a socket with unread bytes resets it, and the reset overtakes the answer. So a little more is
- * read and dropped, for a bounded time, before the connection ends.
- */
-function linger(request: IncomingMessage, done: () => void): void {
-  let left = lingerBytes;
-  const timer = setTimeout(finish, lingerMs);
-  function finish(): void {
-    clearTimeout(timer);
-    request.off('data', onData).off('end', finish).off('close', finish).off('error', finish);
-    request.off(cutOff, finish);
-    done();
-  }
-  function onData(chunk: Buffer): void {
-    left -= chunk.length;
-    // Reading on would only invite more. The sender has until the time is up to read the answer.
-    if (left < 0) request.pause();
-  }
-  request.on('data', onData).on('end', finish).on('close', finish).on('error', finish);
-  request.on(cutOff, finish);
-  request.resume();
 }
