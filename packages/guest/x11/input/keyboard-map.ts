@@ -3,7 +3,6 @@
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Connection } from '../protocol/connection.ts';
 import { pair, quad, request } from '../protocol/request.ts';
-import { isForeign } from './keysyms.ts';
 
 export interface Key {
   readonly keycode: number;
@@ -12,10 +11,15 @@ export interface Key {
 }
 
 const capsLock = 2;
+/**
+ * "No symbol at all", on the fourth level of a key that we have given a symbol: nobody presses both
+ * shifts there, and an agent that starts later finds the key again.
+ */
+const mark = 0xffffff;
 
 export class KeyboardMap {
   readonly #keys = new Map<number, Key>();
-  /** Keys with nothing on them, then those that only we can have given what is on them. */
+  /** Keys with nothing on them, then those with something of ours. */
   readonly spare: readonly number[];
   readonly capsLocked: boolean;
 
@@ -29,9 +33,8 @@ export class KeyboardMap {
       if (plain !== 0) this.#add(plain, { keycode, shifted: false });
       if (shifted !== 0 && shifted !== plain) this.#add(shifted, { keycode, shifted: true });
       if (modifiers.has(keycode)) continue;
-      const ours = (symbol: number) => symbol === plain && isForeign(symbol);
-      if (symbols.every((symbol) => symbol === 0)) empty.push(keycode);
-      else if (symbols.every((symbol) => symbol === 0 || ours(symbol))) borrowed.push(keycode);
+      if (symbols.includes(mark)) borrowed.push(keycode);
+      else if (symbols.every((symbol) => symbol === 0)) empty.push(keycode);
     }
     this.spare = [...empty, ...borrowed];
   }
@@ -82,12 +85,13 @@ function decodeModifiers(reply: Buffer): Set<number> {
   return new Set(keycodes.filter((keycode) => keycode !== 0));
 }
 
-/** The same symbol with and without Shift, on keys that follow each other. */
+/** Puts symbols on keys that follow each other: the same with and without Shift, in both layouts. */
 export function changeKeys(
   connection: Connection,
   first: number,
   symbols: readonly number[],
 ): void {
-  const both = symbols.flatMap((symbol) => [symbol, symbol]);
-  connection.send(request(100, symbols.length, pair(first | (2 << 8), 0), ...both));
+  const rows = symbols.map((symbol) => [symbol, symbol, symbol, symbol, symbol, mark]);
+  const width = 6;
+  connection.send(request(100, symbols.length, pair(first | (width << 8), 0), ...rows.flat()));
 }

@@ -93,9 +93,3 @@ export function keysymOf(codePoint: number): number {
     (codePoint >= 0x20 && codePoint <= 0x7e) || (codePoint >= 0xa0 && codePoint <= 0xff);
   return latin ? codePoint : unicode + codePoint;
 }
-
-/** Whether it is a character that we would put on a key: not one of the plain keyboard's. */
-export function isForeign(keysym: number): boolean {
-  const latin = keysym >= 0xa0 && keysym <= 0xff;
-  return latin || (keysym >= unicode && keysym <= unicode + 0x10ffff);
-}
