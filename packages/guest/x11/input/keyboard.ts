@@ -84,14 +84,13 @@ export class Keyboard {
     const missing = new Set<number>();
     let count = 0;
     for (const symbol of symbols) {
-      const key = map.find(symbol);
-      if (key === undefined) missing.add(symbol);
-      else if (spare.has(key.keycode)) kept.add(key.keycode);
+      const keycode = map.find(symbol)?.keycode;
+      const fits = kept.size + missing.size < spare.size || missing.has(symbol);
+      const lent = keycode === undefined || spare.has(keycode);
       // The first is asked for even so: that it does not fit is for whoever finds it a key to say.
-      if (missing.size + kept.size > spare.size && count > 0) {
-        missing.delete(symbol);
-        break;
-      }
+      if (lent && !fits && !kept.has(keycode ?? 0) && count > 0) break;
+      if (keycode === undefined) missing.add(symbol);
+      else if (lent) kept.add(keycode);
       count += 1;
     }
     return { count, missing: [...missing], kept };
