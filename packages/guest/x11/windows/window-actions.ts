@@ -26,6 +26,8 @@ export interface WindowOutcome {
 /** A window manager does what it does in some milliseconds; a program may ask before it closes. */
 const effectMs = 1_000;
 const closeMs = 5_000;
+/** So many looks, 15 ms apart, that show the same. */
+const looksAtRest = 3;
 const names = [
   '_NET_ACTIVE_WINDOW',
   '_NET_RESTACK_WINDOW',
@@ -62,8 +64,7 @@ export async function actOnWindow(
     const acting = new Acting(context, connection, window, known);
     if (asked.action === 'close') return await acting.close();
     await acting.perform(asked);
-    const { active } = await readStack(context, connection);
-    const described = await describe(context, connection, window, window === active);
+    const described = await acting.atRest();
     if (described === undefined) throw new DisplayError('gone', `window ${id} is gone`);
     return { gone: false, window: described };
   } catch (error) {
@@ -104,6 +105,27 @@ class Acting {
     else await this[asked.action]();
     // What comes of it besides, such as another active window, is there too then.
     await managerSettled(this.#context, this.#connection);
+  }
+
+  /** A window that is minimised or comes back may fly there. Nothing when it is gone. */
+  async atRest(): Promise<WindowInfo | undefined> {
+    let window: WindowInfo | undefined;
+    let before = '';
+    let still = 0;
+    await this.#comes(effectMs, async () => {
+      const { active } = await readStack(this.#context, this.#connection);
+      window = await describe(
+        this.#context,
+        this.#connection,
+        this.#window,
+        this.#window === active,
+      );
+      const now = JSON.stringify(window);
+      still = now === before ? still + 1 : 0;
+      before = now;
+      return window === undefined || still === looksAtRest;
+    });
+    return window;
   }
 
   async focus(): Promise<void> {

@@ -4,7 +4,7 @@
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { atoms, predefined } from '../protocol/atoms.ts';
 import type { Connection } from '../protocol/connection.ts';
-import { readStart, readWords } from '../protocol/properties.ts';
+import { type Property, readStart, readWords } from '../protocol/properties.ts';
 import { request } from '../protocol/request.ts';
 import { isNoWindow } from '../protocol/trouble.ts';
 import { decodeText, shortened } from './window-text.ts';
@@ -83,18 +83,20 @@ export function isFurniture({ type }: WindowInfo): boolean {
 }
 
 async function readTitle(context: Context, connection: Connection, window: number) {
-  const { _NET_WM_NAME, UTF8_STRING } = await atoms(context, connection, [
-    '_NET_WM_NAME',
-    'UTF8_STRING',
-  ]);
-  const [modern, old] = await Promise.all(
-    [_NET_WM_NAME, predefined.WM_NAME].map((name) =>
+  const names = ['_NET_WM_NAME', '_NET_WM_VISIBLE_NAME', 'UTF8_STRING'] as const;
+  const known = await atoms(context, connection, names);
+  const [modern, old, shown] = await Promise.all(
+    [known._NET_WM_NAME, predefined.WM_NAME, known._NET_WM_VISIBLE_NAME].map((name) =>
       readStart(context, connection, window, name, readBytes),
     ),
   );
-  const found = modern !== undefined && modern.value.length > 0 ? modern : old;
+  // Older programs may use an encoding that window managers can read: what they show is said last.
+  const readable = (said: Property | undefined) =>
+    said?.value.length !== 0 &&
+    (said?.type === known.UTF8_STRING || said?.type === predefined.STRING);
+  const found = [modern, old, shown].find(readable) ?? old;
   if (found === undefined || found.format !== 8) return '';
-  return shortened(decodeText(found.value, found.type === UTF8_STRING), longest.title);
+  return shortened(decodeText(found.value, found.type === known.UTF8_STRING), longest.title);
 }
 
 /** Two names, each ended by a zero byte: what it is called here, and what kind of program it is. */
