@@ -113,7 +113,7 @@ export class Watch {
       await readStack(context, connection),
       (windows, active) => describeAll(context, connection, windows, active),
     );
-    changes.windows ||= !this.#tell(events);
+    if (!this.#tell(events)) changes.windows = true;
   }
 
   /** False when the watcher was too slow: everything is told again then. */
