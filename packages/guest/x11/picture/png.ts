@@ -39,6 +39,9 @@ export async function encodePng(context: Context, picture: Picture): Promise<Buf
     }
     deflate.end();
     await ended;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    throw error;
   } finally {
     deflate.destroy();
   }

@@ -6,7 +6,8 @@ import { DisplayError } from './trouble.ts';
 
 export async function pause({ signal }: Context, ms: number): Promise<void> {
   signal.throwIfAborted();
-  await sleep(ms, undefined, { signal });
+  // Why the caller left is told, and not only that.
+  await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
 }
 
 /** Answers as `work` does, or as soon as the caller leaves; `work` goes on by itself then. */
