@@ -34,7 +34,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/host': ['packages/contract', 'packages/guest'],
   'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],
-  tests: ['packages', 'pg', 'fast-check', 'zod'],
+  tests: ['packages', 'pg', 'fast-check', 'jpeg-js', 'zod'],
   bench: ['packages', 'pg'],
 };
 

@@ -1,0 +1,28 @@
+// Text as the keys that type it.
+
+import { DisplayError } from '../protocol/trouble.ts';
+import { isTypable } from './key-names.ts';
+import { keysymOf, keysyms } from './keysyms.ts';
+
+/** `physical`: only keys that a keyboard has. `unicode`: none of them. */
+export type Mechanism = 'physical' | 'unicode' | 'mixed';
+
+const controls: ReadonlyMap<string, number> = new Map([
+  ['\t', keysyms.get('Tab') as number],
+  ['\n', keysyms.get('Return') as number],
+]);
+
+/** Trouble `invalid` for what no key types, before any is pressed. */
+export function keysOfText(text: string): { symbols: number[]; mechanism: Mechanism } {
+  const symbols = [...text.replaceAll('\r\n', '\n')].map((character) => {
+    const codePoint = character.codePointAt(0) as number;
+    const control = controls.get(character);
+    if (control !== undefined) return control;
+    if (isTypable(codePoint)) return keysymOf(codePoint);
+    const number = codePoint.toString(16).toUpperCase().padStart(4, '0');
+    throw new DisplayError('invalid', `no key types the character U+${number}`);
+  });
+  const plain = [...text].filter((character) => character <= '~').length;
+  const mechanism = plain === 0 ? 'unicode' : plain === [...text].length ? 'physical' : 'mixed';
+  return { symbols, mechanism };
+}
