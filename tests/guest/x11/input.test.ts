@@ -58,10 +58,10 @@ async function observed(t: test.TestContext) {
   return {
     /** What is seen of `work`, once `enough` of it is. */
     async during(work: () => Promise<unknown>, enough: (all: Seen[]) => boolean) {
-      const before = seen().length;
+      const earlier = seen().length;
       await work();
       return until('xev has seen it', () => {
-        const all = seen().slice(before);
+        const all = seen().slice(earlier);
         return enough(all) && all;
       });
     },
@@ -173,10 +173,10 @@ test('keys by name, in chords, and those that no keyboard has', { skip }, async 
     'KeyRelease a 4',
     'KeyRelease Control_L 4',
   ]);
-  const before = xev.seen().length;
+  const earlier = xev.seen().length;
   await assert.rejects(input.press(context, ['ctrl+nokey']), /unknown key: "nokey"/);
   await rig.run('xset', ['q']);
-  assert.equal(xev.seen().length, before);
+  assert.equal(xev.seen().length, earlier);
 });
 
 test('a call that is left half way leaves nothing down', { skip }, async (t) => {
@@ -272,8 +272,8 @@ test(
 
 test('text that cannot be typed is refused before a key is pressed', { skip }, async (t) => {
   const xev = await observed(t);
-  const before = xev.seen().length;
+  const earlier = xev.seen().length;
   await assert.rejects(input.type(context, 'abc\u0007'), { trouble: 'invalid' });
   await rig.run('xset', ['q']);
-  assert.equal(xev.seen().length, before);
+  assert.equal(xev.seen().length, earlier);
 });

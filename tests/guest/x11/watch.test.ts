@@ -49,9 +49,20 @@ test('windows and selections of a real desktop', { skip }, async (t) => {
   const [opened] = first.filter(is('window.opened', 'early'));
   assert.ok(opened?.type === 'window.opened');
   assert.equal(opened.window.pid, early.pid);
-  assert.deepEqual(Object.keys(opened.window).toSorted(), [
-    ...['class', 'focused', 'height', 'id', 'pid', 'title', 'type', 'visible', 'width', 'x', 'y'],
-  ]);
+  const fields = [
+    'class',
+    'focused',
+    'height',
+    'id',
+    'pid',
+    'title',
+    'type',
+    'visible',
+    'width',
+    'x',
+    'y',
+  ];
+  assert.deepEqual(Object.keys(opened.window).toSorted(), fields);
 
   // Another watcher is told of what is open already.
   const late = new Watch(rig.display);
