@@ -111,6 +111,23 @@ test('windows that are not there, and one that does not close', { skip }, async 
   await until('it closes after all', async () => (await list()).length === 0);
 });
 
+test('a window that goes away meanwhile is told from one that never was', { skip }, async (t) => {
+  const bare = await DesktopRig.start({ manager: false });
+  t.after(() => bare.end());
+  const set = ['-f', '_NET_CLIENT_LIST_STACKING', '32x', '-set', '_NET_CLIENT_LIST_STACKING'];
+  await bare.run('xprop', ['-root', ...set, '0x400123']);
+  const display = await bare.display.connection(context);
+  for (const action of ['minimize', 'raise', 'maximize'] as const) {
+    await assert.rejects(actOnWindow(context, display, '0x400123', { action }), {
+      trouble: 'gone',
+    });
+  }
+  await assert.rejects(actOnWindow(context, display, '0x400124', { action: 'raise' }), {
+    trouble: 'unknown',
+  });
+  assert.deepEqual(await listWindows(context, display, { all: true }), []);
+});
+
 test('panels and the desktop are listed when they are asked for', { skip }, async (t) => {
   const { window } = await opened(t, 'a panel');
   const set = async (type: string) => {
