@@ -10,6 +10,9 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { migrate } from '../packages/server/db/migrate.ts';
 import { openEmbeddedPostgres } from '../packages/server/postgres/embedded.ts';
+import { canRunEngine, installEngine } from '../packages/host/engine/incus/install.ts';
+import { ensureBaseImage } from '../packages/host/images/build.ts';
+import { progressBar } from '../packages/host/images/progress-bar.ts';
 import { root } from './checkout.ts';
 
 const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
@@ -21,6 +24,7 @@ const files = (asked.length === 0 ? ['tests'] : asked)
   })
   .toSorted();
 
+if (files.some((file) => /\/tests\/(computers|host)\//.test(file))) await prepareEngine();
 const dataDir = await mkdtemp(join(tmpdir(), 'cubicle-tests-'));
 const server = await openEmbeddedPostgres({ dataDir, role: 'service', say: console.log });
 try {
@@ -40,4 +44,15 @@ try {
 } finally {
   await server.stop();
   await rm(dataDir, { recursive: true, force: true });
+}
+
+/** Once for all files: on a fresh machine this takes minutes, and no test waits that long for anything. */
+async function prepareEngine(): Promise<void> {
+  const ability = await canRunEngine();
+  if (!ability.can) {
+    console.log(`Tests of real computers are skipped: ${ability.reason}`);
+    return;
+  }
+  await installEngine(console.log);
+  await ensureBaseImage({ say: console.log, progress: progressBar(process.stdout) });
 }

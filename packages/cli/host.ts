@@ -36,7 +36,7 @@ export async function runHost(): Promise<void> {
   process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
   try {
     const wish = { engine, dataDir, cacheDir, pool, diskGb };
-    host = await startHost(wish, (say) => tell({ say }), ending.signal);
+    host = await startHost(wish, (say) => tell({ say }), { signal: ending.signal });
   } catch (error) {
     if (ending.signal.aborted) process.exit(0);
     tell({ failed: error instanceof Error ? error.message : String(error) });

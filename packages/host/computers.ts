@@ -2,14 +2,15 @@
 // repeated with its operation's id; what is already so is left so.
 
 import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/host/api.ts';
+import type { Census } from './census.ts';
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
 import type { GuestLinks } from './guest/links.ts';
-import { describe, instanceIdFor, labelsOf, shapeOf, specOf } from './instances.ts';
+import { instanceIdFor, labelsOf, shapeOf, specOf, statuses } from './instances.ts';
 import type { LinkFolders } from './link-folder.ts';
 import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
-import { idleMs, type Resident, type Roster } from './roster.ts';
+import type { Resident, Roster } from './roster.ts';
 import { Turns } from './turns.ts';
 
 export interface ComputersParts {
@@ -17,9 +18,11 @@ export interface ComputersParts {
   readonly links: GuestLinks;
   readonly folders: LinkFolders;
   readonly roster: Roster;
+  readonly census: Census;
   readonly pool: Pool;
   /** Node and the agent, mounted read-only into every guest. */
   readonly agentDir: string;
+  readonly log: (problem: unknown) => void;
   /** The digest of the image behind a template's name. */
   readonly imageOf: (template: string) => Promise<string>;
 }
@@ -32,6 +35,8 @@ const copyMs = 1_800_000;
 /** Kept for the computers that are there. */
 const sparedDiskGb = 2;
 const roomMs = 5_000;
+/** How long a guest that was just reached may take to answer to its name. */
+const namingMs = 5_000;
 /** Taking back what a failed create left. */
 const cleanUpMs = 60_000;
 
@@ -69,29 +74,26 @@ export class Computers {
     context: Context,
     computer: string,
   ): Promise<'absent' | 'not_running' | 'suspended' | undefined> {
-    const { engine, links, roster } = this.#parts;
+    const { roster } = this.#parts;
     const resident = roster.get(computer);
     if (resident === undefined) return 'absent';
-    // A connected agent of a computer that was not frozen runs: the engine need not be asked.
-    if (resident.status === 'running' && links.connected(resident.instance)) return undefined;
-    const instance = await engine.get(context, resident.instance);
-    this.#note(resident, instance?.status ?? 'broken');
+    await this.#parts.census.updateOne(context, computer);
+    if (roster.get(computer) !== resident) return 'absent';
     if (resident.status === 'running') return undefined;
     return resident.status === 'frozen' ? 'suspended' : 'not_running';
   }
 
   async list(context: Context): Promise<HostComputer[]> {
-    const instances = await this.#parts.engine.list(context);
-    return instances
-      .filter((instance) => labelsOf(instance).computer !== '')
-      .map((instance) => this.#tell(instance));
+    const { census, roster } = this.#parts;
+    await census.update(context);
+    return roster.all().map(([computer, resident]) => this.#tell(computer, resident));
   }
 
   async get(context: Context, computer: string): Promise<HostComputer | undefined> {
-    const { engine, roster } = this.#parts;
+    const { census, roster } = this.#parts;
+    await census.updateOne(context, computer);
     const resident = roster.get(computer);
-    const instance = resident && (await engine.get(context, resident.instance));
-    return instance && this.#tell(instance);
+    return resident && this.#tell(computer, resident);
   }
 
   /** Commands on one computer take turns. */
@@ -125,8 +127,14 @@ export class Computers {
       if (error instanceof EngineError && (error.kind === 'room' || error.kind === 'busy')) {
         return { outcome: 'refused', why: error.kind === 'room' ? 'no_room' : 'busy' };
       }
-      return { outcome: 'failed', message: messageOf(error) };
+      return { outcome: 'failed', message: this.#told(error, 'The host could not carry it out.') };
     }
+  }
+
+  /** What the engine says is for the log; a caller gets a sentence of ours. */
+  #told(error: unknown, sentence: string): string {
+    this.#parts.log(error);
+    return sentence;
   }
 
   async #power(context: Context, computer: string, command: PowerCommand): Promise<HostOutcome> {
@@ -137,18 +145,16 @@ export class Computers {
       return { outcome: 'refused', why: 'absent' };
     }
     if (command.kind === 'suspend' && command.idle_s !== undefined) {
-      const driven = links.busy(instance.id) || idleMs(resident) < command.idle_s * 1_000;
+      const driven = links.busy(instance.id) || roster.idleMs(resident) < command.idle_s * 1_000;
       if (driven) return { outcome: 'refused', why: 'busy' };
     }
     const outcome = await power(context, engine, instance, command);
     if (outcome.outcome !== 'done') return outcome;
-    const booted = outcome.status === 'running' && instance.status !== 'frozen';
-    if (booted && (instance.status !== 'running' || command.kind === 'restart')) {
-      resident.startedAt = performance.now();
-      links.stopped(instance.id);
-    }
-    resident.usedAt = performance.now();
-    this.#note(resident, enginesWord[outcome.status] ?? 'stopped');
+    const runs = outcome.status === 'running' && instance.status !== 'frozen';
+    const boots = runs && (instance.status !== 'running' || command.kind === 'restart');
+    if (boots) links.stopped(instance.id);
+    roster.began(resident, boots ? 'boot' : 'session');
+    this.#parts.census.note(resident, enginesWord[outcome.status] ?? 'stopped');
     return outcome;
   }
 
@@ -160,7 +166,7 @@ export class Computers {
     const taken = isNew && command.start ? pool.take(command.resolution) : undefined;
     const resident =
       roster.get(computer) ??
-      roster.add(computer, taken ?? instanceIdFor(command.operation), 'stopped');
+      roster.add(computer, taken ?? instanceIdFor(command.operation), 'unfinished');
     try {
       if (taken === undefined) await this.#make(context, computer, command, resident);
       else await this.#moveIn(context, computer, command, taken);
@@ -170,14 +176,20 @@ export class Computers {
       await this.#remove(later, computer).catch(() => {});
       throw error;
     }
+    resident.status = taken === undefined ? 'stopped' : 'running';
     if (!command.start) return { outcome: 'done', status: 'stopped' };
     try {
       if (taken === undefined) await engine.start(context, resident.instance);
     } catch (error) {
-      return { outcome: 'start_failed', message: messageOf(error) };
+      return {
+        outcome: 'start_failed',
+        message: this.#told(error, 'The computer was made, but it would not start.'),
+      };
     }
+    // One of the pool's may have lost its daemon after it was moved into and before it was named.
+    if (!isNew) await this.#name(context, computer, resident.instance);
     resident.status = 'running';
-    resident.startedAt = performance.now();
+    roster.began(resident, 'boot');
     return { outcome: 'done', status: 'running' };
   }
 
@@ -208,15 +220,26 @@ export class Computers {
     { operation, shape, resolution }: CreateCommand,
     instance: string,
   ): Promise<void> {
-    const { engine, links, folders } = this.#parts;
+    const { engine, folders } = this.#parts;
     const labels = { computer, operation };
     await engine.change(context, instance, { shape: shapeOf(shape), labels });
     await folders.describe({ id: instance, resolution, hostname: computer });
-    // One that cannot be named now takes its name from the description at its next boot.
+    await this.#name(context, computer, instance);
+  }
+
+  /** One that cannot be named now takes its name from the description at its next boot. */
+  async #name({ signal }: Context, computer: string, instance: string): Promise<void> {
+    const { links } = this.#parts;
+    const context = { signal: AbortSignal.any([signal, AbortSignal.timeout(namingMs)]) };
     const command = `hostname ${computer}; echo ${computer} >/etc/hostname`;
-    const named = await links.exec(context, instance, { command }, 5_000);
-    if (!named.ok) return;
-    for (const stream of [named.stdout, named.stderr]) await Array.fromAsync(stream);
+    try {
+      await links.whenConnected(context, instance);
+      const named = await links.exec(context, instance, { command }, namingMs);
+      if (!named.ok) return;
+      for (const stream of [named.stdout, named.stderr]) await Array.fromAsync(stream);
+    } catch (error) {
+      if (!context.signal.aborted) throw error;
+    }
   }
 
   /** Copies in the background; asking again with the same operation tells how it is. */
@@ -230,7 +253,8 @@ export class Computers {
     if (instance === undefined) return { outcome: 'refused', why: 'absent' };
     if (instance.status === 'running') return { outcome: 'refused', why: 'running' };
     await this.#requireRoom(context);
-    const copy = roster.get(computer) ?? roster.add(computer, instanceIdFor(operation), 'stopped');
+    const copy =
+      roster.get(computer) ?? roster.add(computer, instanceIdFor(operation), 'unfinished');
     const { image } = labelsOf(instance);
     const spec = await this.#prepare(computer, copy.instance, command, image);
     // The copy outlives the request that asked for it.
@@ -239,13 +263,17 @@ export class Computers {
     void engine.copy(whole, spec, instance.id).then(
       () => this.#copied(copy, operation, { outcome: 'done', status: 'stopped' }),
       (error: unknown) =>
-        this.#copied(copy, operation, { outcome: 'failed', message: messageOf(error) }),
+        this.#copied(copy, operation, {
+          outcome: 'failed',
+          message: this.#told(error, 'Its disk could not be copied.'),
+        }),
     );
     return { outcome: 'copying' };
   }
 
   #copied(copy: Resident, operation: string, outcome: HostOutcome): void {
     copy.last = { operation, outcome };
+    if (outcome.outcome === 'done') copy.status = 'stopped';
     this.#copies.delete(operation);
   }
 
@@ -272,24 +300,16 @@ export class Computers {
     roster.remove(computer);
   }
 
-  #note(resident: Resident, status: InstanceStatus): void {
-    resident.status = status;
-    if (status === 'stopped' || status === 'broken') this.#parts.links.stopped(resident.instance);
-  }
-
-  #tell(instance: Parameters<typeof describe>[0]): HostComputer {
+  #tell(computer: string, resident: Resident): HostComputer {
     const { links, roster } = this.#parts;
-    const told = describe(instance);
-    if (this.#copies.has(labelsOf(instance).operation)) {
-      return { id: told.id, status: 'building', ready: false };
-    }
-    const running = told.status === 'running';
-    const resident = running ? roster.get(told.id) : undefined;
-    const idle = resident !== undefined && !links.busy(instance.id);
+    const status = statuses[resident.status];
+    if (status !== 'running') return { id: computer, status, ready: false };
+    const idleS = Math.floor(roster.idleMs(resident) / 1_000);
     return {
-      ...told,
-      ready: running && links.ready(instance.id),
-      ...(idle && { idle_s: Math.floor(idleMs(resident) / 1_000) }),
+      id: computer,
+      status,
+      ready: links.ready(resident.instance),
+      ...(!links.busy(resident.instance) && { idle_s: idleS }),
     };
   }
 }
@@ -299,7 +319,3 @@ const enginesWord: Partial<Record<HostComputer['status'], InstanceStatus>> = {
   suspended: 'frozen',
   stopped: 'stopped',
 };
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

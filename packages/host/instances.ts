@@ -1,7 +1,7 @@
 // How a computer stands in the engine: the labels that join the two, and what its guest is given.
 
 import { hash, randomBytes } from 'node:crypto';
-import type { HostComputer, HostShape } from '@cubicle/contract/host/api.ts';
+import type { HostShape } from '@cubicle/contract/host/api.ts';
 import type { Instance, InstanceSpec, Shape } from './engine/engine.ts';
 
 const names = {
@@ -70,13 +70,11 @@ export function shapeOf({ cpu, ram_mb, disk_gb }: HostShape): Shape {
   return { cpu, ramMb: ram_mb, diskGb: disk_gb };
 }
 
-const statuses = {
+/** The engine's words for what callers are told. */
+export const statuses = {
   running: 'running',
   stopped: 'stopped',
   frozen: 'suspended',
+  unfinished: 'building',
   broken: 'half-removed',
 } as const;
-
-export function describe(instance: Instance): Omit<HostComputer, 'ready' | 'idle_s'> {
-  return { id: labelsOf(instance).computer, status: statuses[instance.status] };
-}

@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { HostApi } from './api.ts';
 import { agentFolder } from './agent-folder.ts';
+import { Census } from './census.ts';
 import { Computers } from './computers.ts';
 import type { Context, Engine } from './engine/engine.ts';
 import { readEndpoint } from './engine/incus/endpoint.ts';
@@ -40,28 +41,36 @@ export interface RunningHost {
 const promised = { memory: 2, disk: 8 };
 const importMs = 600_000;
 
-/** Aborting gives up a start that is half way; a host that has started is stopped by `stop`. */
+export interface StartOptions {
+  /** Gives up a start that is half way; a host that has started is stopped by `stop`. */
+  readonly signal?: AbortSignal;
+  /** The steady clock by which a computer is idle. */
+  readonly now?: () => number;
+  readonly log?: (problem: unknown) => void;
+}
+
 export async function startHost(
   settings: HostSettings,
   say: (line: string) => void,
-  signal: AbortSignal = new AbortController().signal,
+  { signal = new AbortController().signal, now, log = console.error }: StartOptions = {},
 ): Promise<RunningHost> {
   const folder = join(settings.dataDir, 'host');
   const { id, token } = await hostIdentity(folder);
   const context = { signal };
-  const log = (problem: unknown) => console.error(problem);
   const { engine, stop: stopEngine } = await openEngine(context, settings, say);
   try {
     const image = await prepareImage(context, engine, settings, say);
     const links = new GuestLinks();
     const folders = new LinkFolders(join(folder, 'links'));
-    const roster = new Roster();
+    const roster = new Roster(now);
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
     // One template so far; others come with builds.
     const imageOf = async () => image;
-    const computers = new Computers({ engine, links, folders, roster, pool, agentDir, imageOf });
+    const census = new Census(engine, links, roster);
+    const parts = { engine, links, folders, roster, census, pool, agentDir, imageOf, log };
+    const computers = new Computers(parts);
     await computers.adopt(context);
     pool.fillSoon();
 
@@ -76,7 +85,7 @@ export async function startHost(
     const api = new HostApi({
       token,
       computers,
-      host: async () => host,
+      host: async () => ({ ...host, waiting: pool.waiting }),
       guest: (call) => guests.answer(call),
       log,
     });

@@ -47,8 +47,9 @@ export class Pool {
     return at < 0 ? undefined : this.#ready.splice(at, 1)[0];
   }
 
+  /** How many a create would take now. */
   get waiting(): number {
-    return this.#ready.length;
+    return this.#ready.filter((id) => this.#parts.links.ready(id)).length;
   }
 
   /** One that an earlier daemon left: kept if it is of today's image and runs, deleted otherwise. */

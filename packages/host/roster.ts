@@ -20,13 +20,23 @@ export interface Resident {
 
 export class Roster {
   readonly #residents = new Map<string, Resident>();
+  readonly #now: () => number;
+
+  /** `now`: a steady clock, in milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  all(): [computer: string, resident: Resident][] {
+    return [...this.#residents];
+  }
 
   get(computer: string): Resident | undefined {
     return this.#residents.get(computer);
   }
 
   add(computer: string, instance: string, status: InstanceStatus): Resident {
-    const now = performance.now();
+    const now = this.#now();
     const resident = { instance, status, startedAt: now, usedAt: now, uses: 0 };
     this.#residents.set(computer, resident);
     return resident;
@@ -41,21 +51,27 @@ export class Roster {
     const resident = this.#residents.get(computer);
     if (resident === undefined) return () => {};
     resident.uses += 1;
-    resident.usedAt = performance.now();
+    resident.usedAt = this.#now();
     return () => {
       resident.uses -= 1;
-      resident.usedAt = performance.now();
+      resident.usedAt = this.#now();
     };
   }
 
   /** As long after a start a silent agent is expected (wire-guest section 0). */
   isStarting(computer: string): boolean {
     const resident = this.#residents.get(computer);
-    return resident !== undefined && performance.now() - resident.startedAt < limits.startingMs;
+    return resident !== undefined && this.#now() - resident.startedAt < limits.startingMs;
   }
-}
 
-/** How long nobody has used it. */
-export function idleMs({ uses, usedAt }: Resident): number {
-  return uses > 0 ? 0 : performance.now() - usedAt;
+  /** It boots, or goes on with its session. */
+  began(resident: Resident, what: 'boot' | 'session'): void {
+    resident.usedAt = this.#now();
+    if (what === 'boot') resident.startedAt = resident.usedAt;
+  }
+
+  /** How long nobody has used it. */
+  idleMs({ uses, usedAt }: Resident): number {
+    return uses > 0 ? 0 : this.#now() - usedAt;
+  }
 }

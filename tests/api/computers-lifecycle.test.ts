@@ -2,7 +2,16 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { assertRefused } from '../support/assertions.ts';
 import type { Answer, Client } from '../support/client.ts';
-import { act, acted, clone, computer, finished, made, operation } from '../support/computers.ts';
+import {
+  act,
+  acted,
+  clone,
+  computer,
+  finished,
+  keepUnfinished,
+  made,
+  operation,
+} from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 
@@ -214,7 +223,7 @@ suite('lifecycle of computers', () => {
   });
 
   test('Part 7, wire-computers 5: while one operation is under way another is 409 contention', async () => {
-    const { as } = await service.account();
+    const { as, account } = await service.account();
     const { id } = await made(as);
     const workspace = (await as.post('/workspaces', { name: 'other' })).body.id;
     service.host.cable.fault('stop', 'unheard');
@@ -222,6 +231,7 @@ suite('lifecycle of computers', () => {
       headers: { 'idempotency-key': 'slow' },
     });
     assert.equal(unheard.status, 503);
+    await keepUnfinished(service, account.id);
     for (const action of ['start', 'stop', 'restart']) {
       assertRefused(await act(as, id, action), 409, 'contention');
     }

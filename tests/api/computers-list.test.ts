@@ -87,15 +87,15 @@ suite('listing computers', () => {
   test('wire-computers 3: a word or value it does not know is 400, another parameter is not read', async () => {
     const { as } = await service.account();
     const queries = [
-      ...['state=gone', 'state=', 'state=Live', 'state=live&state=live', 'state=void'],
-      ...[
+      ['state=gone', 'state=', 'state=Live', 'state=live&state=live', 'state=void'],
+      [
         'workspace_id=',
         'workspace_id=%20',
         'workspace_id=%20unassigned',
         'workspace_id=unassigned%20',
       ],
-      ...['workspace_id=unassigned&workspace_id=unassigned', 'allow_partial=1&allow_partial=1'],
-    ];
+      ['workspace_id=unassigned&workspace_id=unassigned', 'allow_partial=1&allow_partial=1'],
+    ].flat();
     for (const query of queries) {
       const answer = await as.get(`/computers?${query}`);
       assertRefused(answer, 400);
@@ -148,7 +148,13 @@ suite('listing computers', () => {
     const short = await as.get('/computers?allow_partial=1');
     assert.equal(short.headers['x-gc-incomplete'], '1');
     assert.deepEqual(short.body[0], {
-      ...{ id, name: 'far', os: 'linux', template: 'base', cpu: 1, ram_mb: 512, disk_gb: 10 },
+      id,
+      name: 'far',
+      os: 'linux',
+      template: 'base',
+      cpu: 1,
+      ram_mb: 512,
+      disk_gb: 10,
       workspace_id: home,
       created_at: short.body[0].created_at,
       state: 'unreachable',

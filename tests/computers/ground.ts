@@ -146,7 +146,7 @@ export class ComputerGround {
   }
 
   async write(id: string, path: string, content: Buffer): Promise<Answer> {
-    return this.as.send('PUT', `${fileOf(id, path)}`, { raw: content });
+    return this.as.send('PUT', fileOf(id, path), { raw: content });
   }
 
   /** The bytes of a file, or of a range of it. */
@@ -230,7 +230,7 @@ export class ComputerGround {
 
   #hostDaemons(): number[] {
     return processesWith(`CUBICLE_DATA=${this.dataDir}`).filter((pid) =>
-      / host $/.test(commandLine(pid)),
+      commandLine(pid).endsWith(' host '),
     );
   }
 

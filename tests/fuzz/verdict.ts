@@ -13,7 +13,10 @@ const registry = Object.values<ErrorEntry>(errors);
 const refusals = registry.filter(({ status }) => status < 500);
 const named = new Set([
   ...refusals.map(({ status }) => status),
-  ...Object.values<Route>(routes).map(({ answer }) => answer.status),
+  ...Object.values<Route>(routes).flatMap(({ answer: { status, also = status } }) => [
+    status,
+    also,
+  ]),
   204, // OPTIONS
   302, // the root, to the reference
   308, // a trailing slash

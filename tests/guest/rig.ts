@@ -39,7 +39,7 @@ export class Rig {
     const folder = await realpath(await mkdtemp(join(tmpdir(), 'cubicle-guest-')));
     const rig = new Rig(folder, options);
     t.after(() => rig.clear());
-    for (const name of ['link', 'files']) await mkdir(rig.at(name));
+    for (const name of ['link', 'files', 'run', 'root']) await mkdir(rig.at(name));
     await rig.links.open(computer, rig.at('link'));
     if (agent) await rig.startAgent();
     return rig;

@@ -1,6 +1,7 @@
 // What most tests of computers do with them.
 
 import assert from 'node:assert/strict';
+import { sql } from '../../packages/server/db/database.ts';
 import type { Answer, Client } from './client.ts';
 import type { TestService } from './service.ts';
 import { until } from './until.ts';
@@ -55,8 +56,7 @@ export async function clone(as: Client, id: string, wish: object = {}): Promise<
 /** Everything an account has or had, whether anybody sees it or not. */
 export async function traces(service: TestService, accountId: string) {
   const count = async (table: string): Promise<number> => {
-    const text = `SELECT count(*)::int AS count FROM ${table} WHERE account_id = $1`;
-    const statement = { name: `traces in ${table}`, text };
+    const statement = sql(`SELECT count(*)::int AS count FROM ${table} WHERE account_id = $1`);
     return (await service.database.run<{ count: number }>(statement, [accountId]))[0]?.count ?? 0;
   };
   return {
@@ -65,4 +65,10 @@ export async function traces(service: TestService, accountId: string) {
     keys: await count('idempotency_keys'),
     instances: (await service.host.instances()).size,
   };
+}
+
+/** Nobody takes the account's unfinished operations up, as long as the test looks at them. */
+export async function keepUnfinished(service: TestService, accountId: string): Promise<void> {
+  const hold = "UPDATE operations SET held_until = now() + interval '1 hour' WHERE account_id = $1";
+  await service.database.run(sql(hold), [accountId]);
 }

@@ -9,6 +9,7 @@ import { type ServerOptions, startServer } from '../../packages/server/main.ts';
 import { readSettings } from '../../packages/server/settings.ts';
 import { Client } from './client.ts';
 import { makeDatabase } from './database.ts';
+import type { RunningHost } from '../../packages/host/main.ts';
 import { SimulatedHost } from './simulated-host.ts';
 
 export interface TestService {
@@ -31,6 +32,8 @@ export interface TestService {
   beside(): Promise<{ as(key?: string): Client; stop(): Promise<void> }>;
   /** Only with `simulated`. */
   readonly host: SimulatedHost;
+  /** Makes a host of the test's own known. */
+  register(host: RunningHost['row']): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -101,6 +104,7 @@ export async function startService({
       if (host === undefined) throw new Error('this service was started without a host');
       return host;
     },
+    register: (row) => server.registerHost(row),
     async stop() {
       await server.stop();
       await host?.stop();

@@ -33,12 +33,12 @@ export class SimulatedHost {
     this.#running = running;
     this.#folder = folder;
     const { row } = running;
-    this.near = new Host({ id: row.id, address: row.address, token: localToken(row) });
+    this.near = new Host({ id: row.id, address: row.address, token: () => localToken(row) });
   }
 
   static async start(folder: string): Promise<SimulatedHost> {
     const settings = { dataDir: folder, cacheDir: folder, engine: 'simulated', pool: 0 } as const;
-    const running = await startHost(settings, () => {});
+    const running = await startHost(settings, () => {}, { log: () => {} });
     return new SimulatedHost(running, folder, await HostCable.to(running.row.address));
   }
 

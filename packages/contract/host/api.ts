@@ -79,7 +79,14 @@ export const hostComputer = z.object({
 export type HostComputer = z.infer<typeof hostComputer>;
 
 export const hostReport = z.object({
-  host: z.object({ id: z.string(), cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() }),
+  host: z.object({
+    id: z.string(),
+    cpu: z.int(),
+    ram_mb: z.int(),
+    disk_gb: z.int(),
+    /** Booted computers that a create would take at once. */
+    waiting: z.int(),
+  }),
   computers: z.array(hostComputer),
 });
 export type HostReport = z.infer<typeof hostReport>;

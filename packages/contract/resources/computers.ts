@@ -136,15 +136,24 @@ export const computerRoutes = defineRoutes({
     cost: costs.makeComputer,
     body: {
       schema: z.strictObject({
-        name: computerName.optional(),
-        size: z.string().optional(),
-        template: z.string().optional(),
-        cpu: cpu.optional(),
-        ram_mb: ramMb.optional(),
-        disk_gb: diskGb.optional(),
-        resolution: resolution.optional(),
-        start: z.boolean().optional(),
-        workspace_id: z.string().optional(),
+        name: computerName
+          .optional()
+          .describe('A label, not unique: trimmed, cut to 64 characters. Picked when absent.'),
+        size: z
+          .string()
+          .optional()
+          .describe('One of `GET /sizes`, instead of `template` and the three figures.'),
+        template: z.string().optional().describe('`base` when absent.'),
+        cpu: cpu.optional().describe('At least 1; the template’s when absent.'),
+        ram_mb: ramMb.optional().describe('At least 512; the template’s when absent.'),
+        disk_gb: diskGb.optional().describe('Raised to the template’s when below it.'),
+        resolution: resolution
+          .optional()
+          .describe(
+            '`WxH` or `WxHxD`, even sides from 640x480 to 3840x2160, depth 16, 24 or 32; `1280x800x24` when absent. Stays as it is.',
+          ),
+        start: z.boolean().optional().describe('True when absent.'),
+        workspace_id: z.string().optional().describe('The key’s own, or none, when absent.'),
       }),
       cap: limits.jsonBody,
     },

@@ -43,6 +43,7 @@ export const fileRoutes = defineRoutes({
       'file_refused',
       'file_too_large',
       'range_unsatisfiable',
+      'role_lowered',
     ],
     summary: 'Download a file',
     prose:

@@ -36,8 +36,11 @@ export interface Change {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** `frozen`: the session is in memory and nothing runs. `broken`: the engine cannot say or act. */
-export type InstanceStatus = 'running' | 'stopped' | 'frozen' | 'broken';
+/**
+ * `frozen`: the session is in memory and nothing runs. `unfinished`: being made, or left by a making that
+ * was cut off. `broken`: the engine cannot say or act.
+ */
+export type InstanceStatus = 'running' | 'stopped' | 'frozen' | 'unfinished' | 'broken';
 
 export interface Instance {
   readonly id: string;

@@ -60,9 +60,7 @@ export class Catalog {
 
   async templates({ accountId }: Authority): Promise<Template[]> {
     const plan = await planOfAccount(this.#database, accountId);
-    return templates.filter(
-      (template) => plan !== undefined && (plan.id === 'none' || admits(plan, template)),
-    );
+    return templates.filter((template) => plan !== undefined && admits(plan, template));
   }
 }
 

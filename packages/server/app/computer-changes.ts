@@ -163,7 +163,8 @@ export class ComputerChanges {
       if (shape.disk_gb < from.disk_gb) throw new Refusal('disk_shrinks', { disk: from.disk_gb });
       await admit(tx, authority.accountId, { change: { from, to: shape } });
       const moreDisk = shape.disk_gb - from.disk_gb;
-      if (!(await this.#fleet.fits(tx, computer.host_id, shape.ram_mb, moreDisk))) {
+      // Whether there is room at the moment is for the start to find out.
+      if (!(await this.#fleet.suits(tx, computer.host_id, shape.ram_mb, moreDisk))) {
         const possible = (await this.#fleet.place(tx, room(shape, true))) !== undefined;
         throw new Refusal('resize_needs_move', {}, { move: { required: true, possible } });
       }

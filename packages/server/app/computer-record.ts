@@ -21,7 +21,8 @@ function identity(row: ComputerRow): Computer {
 }
 
 /** Some answers do not say what is charged to the running pool (wire-computers section 2). */
-export function uncharged({ running_ram_mb: _, ...record }: Computer): Computer {
+export function uncharged(computer: Computer): Computer {
+  const { running_ram_mb: _, ...record } = computer;
   return record;
 }
 

@@ -2,6 +2,7 @@
 // (wire-guest section 0), and failures told in the words of the registry.
 
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type ErrorName, Refusal } from '@cubicle/contract/errors.ts';
 import { type GuestFailure, guestFailure } from '@cubicle/contract/host/api.ts';
 import type { ComputerRow } from '../db/computers.ts';
@@ -36,6 +37,10 @@ const errorOf: Record<GuestFailure['failure'], ErrorName> = {
   unsupported: 'create_only_unsupported',
 };
 
+/** How long a call waits while somebody else resumes the computer, or does something else to it. */
+const wakeMs = 15_000;
+const pollMs = 50;
+
 export class GuestCalls {
   readonly #computers: Computers;
   readonly #changes: ComputerChanges;
@@ -50,14 +55,14 @@ export class GuestCalls {
   /** The host's answer, its body unread; anything but success throws. */
   async send(authority: Authority, id: string, call: GuestCall): Promise<IncomingMessage> {
     const row = await this.#computers.row(authority, id);
-    const first = await this.#ask(row, call);
-    if (!(first instanceof Refusal)) return first;
-    // Only its host knows: what is stopped or being built is refused without an operation of its own.
-    if (!call.wakes || first.error !== 'computer_suspended_here') throw first;
-    await this.#wake(authority, id);
-    const second = await this.#ask(row, call);
-    if (second instanceof Refusal) throw second;
-    return second;
+    const giveUpAt = performance.now() + wakeMs;
+    for (;;) {
+      const answer = await this.#ask(row, call);
+      if (!(answer instanceof Refusal)) return answer;
+      // Only its host knows: what is stopped or being built is refused without an operation of its own.
+      if (!call.wakes || answer.error !== 'computer_suspended_here') throw answer;
+      await this.#wake(authority, id, giveUpAt);
+    }
   }
 
   async #ask(row: ComputerRow, call: GuestCall): Promise<IncomingMessage | Refusal> {
@@ -74,9 +79,18 @@ export class GuestCalls {
     return (response.statusCode ?? 500) < 300 ? response : refusalFrom(response);
   }
 
-  /** Resumes a suspended computer; one that was stopped meanwhile stays so, and the call is refused. */
-  async #wake(authority: Authority, id: string): Promise<void> {
-    await this.#changes.start(authority, id, true);
+  /**
+   * Resumes a suspended computer; one that was stopped meanwhile stays so, and the call is refused. Of
+   * several calls at once one resumes it, and the others wait for that.
+   */
+  async #wake(authority: Authority, id: string, giveUpAt: number): Promise<void> {
+    try {
+      await this.#changes.start(authority, id, true);
+    } catch (error) {
+      const taken = error instanceof Refusal && error.error === 'computer_busy';
+      if (!taken || performance.now() > giveUpAt) throw error;
+      await pause(pollMs);
+    }
   }
 }
 

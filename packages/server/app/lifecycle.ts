@@ -5,7 +5,7 @@ import { Refusal } from '@cubicle/contract/errors.ts';
 import type { HostCommand, HostOutcome } from '@cubicle/contract/host/api.ts';
 import { type ComputerRow, hostOfComputer, setComputerUnheard } from '../db/computers.ts';
 import { type Database, type Runner, violated } from '../db/database.ts';
-import { releaseKey, spendKey, storeAnswer } from '../db/idempotency.ts';
+import { releaseKey, releaseUnspentKey, spendKey, storeAnswer } from '../db/idempotency.ts';
 import {
   forgetOperation,
   insertOperation,
@@ -77,7 +77,7 @@ export class Lifecycle {
       } catch (error) {
         return this.#unheard(operationId, computer, told, keyed, error);
       }
-      return this.#settle(operationId, outcome);
+      return this.#settle(operationId, outcome, 'asked');
     });
   }
 
@@ -117,20 +117,31 @@ export class Lifecycle {
     }
   }
 
-  async #settle(operationId: string, outcome: HostOutcome): Promise<Settled> {
+  /**
+   * `asked`: by the process that was called, whose caller hears a refusal now, as if nothing had been.
+   * `taken up`: its caller may know the operation, so a refusal is how that ended.
+   */
+  async #settle(
+    operationId: string,
+    outcome: HostOutcome,
+    by: 'asked' | 'taken up',
+  ): Promise<Settled> {
     const settled = await this.#database.transaction(async (tx) => {
       const operation = await lockOperation(tx, operationId);
       // Another process took it up and was faster; what it settled stands.
       if (operation === undefined)
         throw new Refusal('host_outcome_unknown', {}, { operation_id: operationId });
       const result = await settle(tx, operation, outcome);
-      if (result instanceof Refusal) {
+      if (result instanceof Failed) await spendKey(tx, operationId);
+      else if (!(result instanceof Refusal)) {
+        await storeAnswer(tx, operationId, result.status, result.body);
+      } else if (by === 'asked') {
         await forgetOperation(tx, operationId);
         await releaseKey(tx, operationId);
-      } else if (result instanceof Failed) {
-        await spendKey(tx, operationId);
       } else {
-        await storeAnswer(tx, operationId, result.status, result.body);
+        const { error: code, message } = result;
+        await setOperation(tx, operationId, 'failed', { code, message });
+        await releaseUnspentKey(tx, operationId);
       }
       return result;
     });
@@ -183,15 +194,17 @@ export class Lifecycle {
     try {
       const command = operation.command as HostCommand;
       const host = await this.#fleet.host(await this.#hostOf(operation));
-      await this.#settle(
-        operation.id,
-        await host.command(operation.computer_id, command, timeoutMs),
-      );
+      const outcome = await host.command(operation.computer_id, command, timeoutMs);
+      await this.#settle(operation.id, outcome, 'taken up');
     } catch (error) {
       // A refusal settles it too. A silent host is asked again, for an hour.
       if (error instanceof Refusal) return;
       if (Date.now() - operation.created_at.getTime() > lostAfterMs) {
-        await setOperation(this.#database, operation.id, 'failed', lost);
+        await this.#database.transaction(async (tx) => {
+          await setOperation(tx, operation.id, 'failed', lost);
+          // From here on the host's word decides whether it is there.
+          await setComputerUnheard(tx, operation.computer_id, false);
+        });
       }
     }
   }

@@ -46,10 +46,18 @@ export async function settle(
   if (row === undefined) throw new Error(`the computer ${operation.computer_id} has no record`);
   if (row.unheard) await setComputerUnheard(tx, row.id, false);
   if (outcome.outcome === 'refused') {
-    await undo(tx, row, command);
-    return refusalOf(outcome.why);
+    const refusal = refusalOf(outcome.why);
+    if (operation.state !== 'running') {
+      await undo(tx, row, command);
+      return refusal;
+    }
+    // A clone whose caller was told that it is under way, and whose copy had to begin anew.
+    if (outcome.why !== 'busy') {
+      const failed = { outcome: 'failed', message: refusal.message } as const;
+      return settleFailed(tx, operation, command, row, failed);
+    }
   }
-  if (outcome.outcome === 'copying') {
+  if (outcome.outcome === 'copying' || outcome.outcome === 'refused') {
     await setOperation(tx, operation.id, 'running');
     return {
       status: 201,

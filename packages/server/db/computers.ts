@@ -316,10 +316,10 @@ export async function isBeingChanged(db: Runner, id: string): Promise<boolean> {
   return (await db.run(beingChanged, [id])).length > 0;
 }
 
-// Only if nothing has happened to it since it was read.
+// Only if nothing has happened to it since it was read. What was read has no microseconds.
 const observe = sql(`
   UPDATE computers SET active = $2, suspended_at = ${since}
-  WHERE id = $1 AND active <> $2 AND started_at IS NOT DISTINCT FROM $4
+  WHERE id = $1 AND active <> $2 AND date_trunc('milliseconds', started_at) IS NOT DISTINCT FROM $4
     AND NOT EXISTS (SELECT FROM operations o WHERE o.computer_id = $1
       AND (o.state IN ('pending', 'running') OR o.updated_at > clock_timestamp() - interval '5 seconds'))`);
 

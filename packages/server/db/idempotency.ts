@@ -80,6 +80,14 @@ export async function releaseKey(tx: Runner, operationId: string): Promise<void>
   await tx.run(release, [operationId]);
 }
 
+const releaseUnspent = sql(`
+  DELETE FROM idempotency_keys WHERE operation_id = $1 AND NOT outcome_unknown`);
+
+/** A caller who was told that the outcome is unknown keeps being told so. */
+export async function releaseUnspentKey(tx: Runner, operationId: string): Promise<void> {
+  await tx.run(releaseUnspent, [operationId]);
+}
+
 const spend = sql('UPDATE idempotency_keys SET outcome_unknown = true WHERE operation_id = $1');
 
 export async function spendKey(tx: Runner, operationId: string): Promise<void> {

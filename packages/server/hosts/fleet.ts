@@ -42,7 +42,8 @@ export class Fleet {
   #hostOf(row: HostRow): Host {
     let host = this.#hosts.get(row.id);
     if (host === undefined) {
-      host = new Host({ id: row.id, address: row.address, token: this.#tokenOf(row) });
+      const token = () => this.#tokenOf(row);
+      host = new Host({ id: row.id, address: row.address, token });
       this.#hosts.set(row.id, host);
     }
     return host;
@@ -82,7 +83,13 @@ export class Fleet {
     return rooms.toSorted((a, b) => b.ramMb - a.ramMb)[0]?.id;
   }
 
-  /** Whether a host takes this much more memory. */
+  /** Whether a host could ever run a computer of so much memory, and has this much more disk now. */
+  async suits(tx: Runner, hostId: string, ramMb: number, moreDiskGb: number): Promise<boolean> {
+    const row = (await listHosts(tx)).find((host) => host.id === hostId);
+    return row !== undefined && ramMb <= row.ram_mb && this.fits(tx, hostId, 0, moreDiskGb);
+  }
+
+  /** Whether a host takes this much more memory and disk now. */
   async fits(tx: Runner, hostId: string, moreRamMb: number, moreDiskGb: number): Promise<boolean> {
     const row = (await listHosts(tx)).find((host) => host.id === hostId);
     if (row === undefined) return false;

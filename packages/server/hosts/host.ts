@@ -23,7 +23,8 @@ class HostSilent extends Error {}
 export interface HostAddress {
   readonly id: string;
   readonly address: string;
-  readonly token: string;
+  /** Throws when it cannot be read: the host is then away. */
+  readonly token: () => string;
 }
 
 export interface HostRequest {
@@ -69,17 +70,28 @@ export class Host {
     });
   }
 
+  #token(): string {
+    try {
+      return this.#address.token();
+    } catch (cause) {
+      throw new HostAway(`host ${this.id}: its token cannot be read`, { cause });
+    }
+  }
+
   /** Any call; the answer's body is the caller's to read. */
   send({ method, path, headers, body, timeoutMs, signal }: HostRequest): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
+      const token = this.#token();
       let connected = false;
+      /** Why the content came to no end; the request then fails for another reason of its own. */
+      let broken: unknown;
       const socketPath = this.#address.address.replace(/^unix:/, '');
       const request = httpRequest({
         socketPath,
         method,
         path,
         headers: {
-          authorization: `Bearer ${this.#address.token}`,
+          authorization: `Bearer ${token}`,
           ...headers,
           // Not a byte of an upload is taken before the host wants it: it can be sent again.
           ...(isStream(body) && { expect: '100-continue' }),
@@ -101,15 +113,17 @@ export class Host {
         resolve(response);
       });
       request.on('timeout', () => request.destroy(new Error('the host did not answer in time')));
-      request.on('error', (cause) => {
-        const problem = `host ${this.id}: ${cause.message}`;
+      request.on('error', (error) => {
+        const problem = `host ${this.id}: ${error.message}`;
+        const cause = broken ?? error;
         reject(connected ? new HostSilent(problem, { cause }) : new HostAway(problem, { cause }));
       });
       if (!isStream(body)) request.end(body);
       else {
         request.flushHeaders();
         request.once('continue', () => {
-          pipeline(body, request).catch((error: Error) => request.destroy(error));
+          const content = noticing(body, (error) => (broken = error));
+          pipeline(content, request).catch((error: Error) => request.destroy(error));
         });
       }
     });
@@ -127,6 +141,18 @@ export class Host {
     } catch (cause) {
       throw new HostSilent(`host ${this.id} gave no usable answer`, { cause });
     }
+  }
+}
+
+async function* noticing(
+  body: AsyncIterable<Uint8Array>,
+  notice: (error: unknown) => void,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    notice(error);
+    throw error;
   }
 }
 

@@ -147,7 +147,8 @@ function parse(bytes: Buffer, schema: z.ZodType): unknown {
   }
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    // Where nothing need be said, saying nothing is enough.
+    value = text === '' && schema.safeParse({}).success ? {} : JSON.parse(text);
   } catch {
     throw new Refusal('body_malformed');
   }

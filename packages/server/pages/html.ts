@@ -34,6 +34,6 @@ export function html(parts: TemplateStringsArray, ...values: (string | number | 
 /** Text of our own that is HTML or CSS as it stands. */
 html.raw = (text: string): Html => new Html(text);
 
-export function join(parts: readonly Html[]): Html {
-  return new Html(parts.join('\n'));
+export function join(parts: readonly Html[], between = '\n'): Html {
+  return new Html(parts.join(between));
 }

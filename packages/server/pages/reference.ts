@@ -7,7 +7,7 @@ import { sizeInWords } from '@cubicle/contract/limits.ts';
 import { errorsOf } from '@cubicle/contract/route-errors.ts';
 import type { Route } from '@cubicle/contract/route.ts';
 import { basePath, routes } from '@cubicle/contract/routes.ts';
-import { fieldRows, type Schema } from './schema-fields.ts';
+import { type FieldRow, fieldRows, type Schema } from './schema-fields.ts';
 import { type Html, html, join } from './html.ts';
 
 const style = readFileSync(new URL('./reference.css', import.meta.url), 'utf8');
@@ -85,18 +85,24 @@ function basics(): Html {
 }
 
 function section(name: string, route: Route): Html {
-  const { request, answer } = schemasOf(route);
+  const { query, request, answer } = schemasOf(route);
   return html`<section id="${name}">
     <h2><b class="${route.method}">${route.method}</b> <code>${route.path}</code></h2>
     <p class="summary">${route.summary}</p>
-    <p>${route.prose}</p>
+    <p>${words(route.prose)}</p>
     <p class="facts">
       <span>role <b>${route.role}+</b></span
       ><span>cost <b>${route.cost}</b></span
-      >${
-        route.reach === 'account' ? html`<span>account-wide key</span>` : ''
+      >${route.reach === 'account' ? html`<span>account-wide key</span>` : ''}${
+        route.idempotent ? html`<span>honours <code>Idempotency-Key</code></span>` : ''
       }${route.body ? html`<span>body at most <b>${sizeInWords(route.body.cap)}</b></span>` : ''}
     </p>
+    ${
+      query.length > 0
+        ? html`<h3>Query</h3>
+            ${table(query)}`
+        : ''
+    }
     ${
       request
         ? html`<h3>Request</h3>
@@ -112,7 +118,23 @@ function section(name: string, route: Route): Html {
   </section>`;
 }
 
+/** What stands between backticks is code. */
+function words(text: string): Html {
+  const parts = text
+    .split('`')
+    .map((part, i) => (i % 2 === 0 ? html`${part}` : html`<code>${part}</code>`));
+  return join(parts, '');
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+
 interface Operation {
+  parameters?: Parameter[];
   requestBody?: { content: { 'application/json'?: { schema: Schema } } };
   responses: Record<string, { content: { 'application/json'?: { schema: Schema } } }>;
 }
@@ -122,35 +144,51 @@ const document = openapiDocument() as {
   components: { schemas: Record<string, Schema> };
 };
 
-/** Absent where what is sent is no JSON. */
-function schemasOf(route: Route): { request: Schema | undefined; answer: Schema | undefined } {
+interface Schemas {
+  readonly query: FieldRow[];
+  /** Absent where what is sent is no JSON. */
+  readonly request: Schema | undefined;
+  readonly answer: Schema | undefined;
+}
+
+function schemasOf(route: Route): Schemas {
   const operation = document.paths[route.path]?.[route.method.toLowerCase()] as Operation;
+  const asked = (operation.parameters ?? []).filter((parameter) => parameter.in === 'query');
+  const query: Schema = {
+    type: 'object',
+    properties: Object.fromEntries(asked.map(({ name, schema }) => [name, schema])),
+    required: asked.filter(({ required }) => required).map(({ name }) => name),
+  };
   return {
+    query: fieldRows(query, document.components.schemas),
     request: operation.requestBody?.content['application/json']?.schema,
     answer: operation.responses[route.answer.status]?.content['application/json']?.schema,
   };
 }
 
 function fields(schema: Schema): Html {
-  const rows = fieldRows(schema, document.components.schemas);
   return html`${schema.type === 'array' ? html`<p>An array of:</p>` : ''}
-    <table>
-      <tr>
-        <th>Field</th>
-        <th>Type</th>
-        <th></th>
-      </tr>
-      ${join(
-        rows.map(
-          (row) =>
-            html`<tr>
-              <td><code>${row.path}</code></td>
-              <td>${row.type}</td>
-              <td>${row.note}</td>
-            </tr>`,
-        ),
-      )}
-    </table>`;
+  ${table(fieldRows(schema, document.components.schemas))}`;
+}
+
+function table(rows: readonly FieldRow[]): Html {
+  return html`<table>
+    <tr>
+      <th>Field</th>
+      <th>Type</th>
+      <th></th>
+    </tr>
+    ${join(
+      rows.map(
+        (row) =>
+          html`<tr>
+            <td><code>${row.path}</code></td>
+            <td>${row.type}</td>
+            <td>${words(row.note)}</td>
+          </tr>`,
+      ),
+    )}
+  </table>`;
 }
 
 function errorTable(): Html {
@@ -178,8 +216,8 @@ function errorRows(rows: readonly ErrorEntry[]): Html {
           html`<tr>
             <td>${status}</td>
             <td>${reason ? html`<code>${reason}</code>` : ''}</td>
-            <td>${meaning}</td>
-            <td>${remedy}</td>
+            <td>${words(meaning)}</td>
+            <td>${words(remedy)}</td>
           </tr>`,
       ),
     )}

@@ -27,6 +27,7 @@ export function fieldRows(
 ): FieldRow[] {
   const known = resolve(schema, named);
   if (known.type === 'array') return fieldRows(known.items ?? {}, named, prefix);
+  if (prefix === '' && known.anyOf) return eitherOf(known.anyOf, named);
   return Object.entries(known.properties ?? {}).flatMap(([name, given]) => {
     const path = prefix + name;
     const field = resolve(given, named);
@@ -35,6 +36,12 @@ export function fieldRows(
     const inner = [field, ...(field.anyOf ?? [])].map((option) => resolve(option, named));
     return [row, ...inner.flatMap((option) => fieldRows(option, named, `${path}.`))];
   });
+}
+
+/** One of several shapes: the fields of each, those that they share once. */
+function eitherOf(options: readonly Schema[], named: Readonly<Record<string, Schema>>): FieldRow[] {
+  const rows = options.flatMap((option) => fieldRows(option, named));
+  return [...new Map(rows.map((row) => [row.path, row])).values()];
 }
 
 function resolve(schema: Schema, named: Readonly<Record<string, Schema>>): Schema {

@@ -60,6 +60,11 @@ export function execHandlers(guest: GuestCalls): Handlers<typeof execRoutes> {
       if (limit < 1 || limit > limits.execChunk) {
         throw new Refusal('query_refused', { problem: '`limit` must be from 1 to 1048576.' });
       }
+      for (const name of ['stdout_offset', 'stderr_offset'] as const) {
+        if (Number(query[name]) + limit <= Number.MAX_SAFE_INTEGER) continue;
+        const problem = `\`${name}\` and the limit must be at most 2^53 - 1 together.`;
+        throw new Refusal('query_refused', { problem });
+      }
       const search = new URLSearchParams({ ...query, limit: String(limit) }).toString();
       const path = (computer: string) =>
         `${hostPaths.executionOutput(computer, knownExecution(execution))}?${search}`;

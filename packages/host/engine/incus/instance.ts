@@ -127,5 +127,5 @@ const statuses: Record<number, InstanceStatus> = {
 };
 
 export function statusOf(found: IncusInstance): InstanceStatus {
-  return isWhole(found) ? (statuses[found.status_code] ?? 'broken') : 'broken';
+  return isWhole(found) ? (statuses[found.status_code] ?? 'broken') : 'unfinished';
 }

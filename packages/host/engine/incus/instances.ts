@@ -60,7 +60,10 @@ export class Instances {
   /** One that can be acted on. */
   async sound(context: Context, id: string): Promise<IncusInstance> {
     const found = await this.existing(context, id);
-    if (statusOf(found) === 'broken') throw new EngineError('failed', `${id} is broken`);
+    const status = statusOf(found);
+    if (status === 'broken' || status === 'unfinished') {
+      throw new EngineError('failed', `${id} is ${status}`);
+    }
     return found;
   }
 
