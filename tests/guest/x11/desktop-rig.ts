@@ -78,8 +78,9 @@ export class DesktopRig {
   async run(program: string, args: readonly string[], input = ''): Promise<string> {
     // What goes on in the background holds the output open, so only that of a reader is awaited.
     const reads = input === '';
-    const stdio = ['pipe', reads ? 'pipe' : 'ignore', 'ignore'] as const;
-    const child = spawn(program, args, { env: this.#env(), stdio: [...stdio] });
+    const child = reads
+      ? spawn(program, args, { env: this.#env(), stdio: ['ignore', 'pipe', 'ignore'] })
+      : spawn(program, args, { env: this.#env(), stdio: ['pipe', 'ignore', 'ignore'] });
     let output = '';
     child.stdout?.setEncoding('utf8').on('data', (text: string) => (output += text));
     child.stdin?.end(input);
@@ -94,15 +95,15 @@ export class DesktopRig {
   }
 
   async #manage(): Promise<void> {
-    this.launch('openbox', '--sm-disable', '--config-file', '/dev/null');
+    this.launch('openbox', '--sm-disable');
     await until('openbox manages', async () =>
       (await this.run('xprop', ['-root', '_NET_SUPPORTING_WM_CHECK'])).includes('0x'),
     );
   }
 
   #env(): NodeJS.ProcessEnv {
-    const { PATH, HOME } = process.env;
-    return { PATH, HOME, DISPLAY: this.name, LC_ALL: 'C.UTF-8' };
+    // Nothing of the tester's own settings reaches a program.
+    return { PATH: process.env['PATH'], HOME: this.folder, DISPLAY: this.name, LC_ALL: 'C.UTF-8' };
   }
 }
 

@@ -89,9 +89,8 @@ test('text as keys', () => {
   }
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
-      const typable = [...text].every((character) => !/[\p{Cc}\p{Cs}]/u.test(character));
-      fc.pre(typable);
-      const wanted = [...text].map((character) => keysymOf(character.codePointAt(0) as number));
+      fc.pre(!/[\p{Cc}\p{Cs}]/u.test(text));
+      const wanted = Array.from(text, (character) => keysymOf(character.codePointAt(0) as number));
       assert.deepEqual(keysOfText(text).symbols, wanted);
     }),
   );

@@ -209,6 +209,24 @@ test('pixels of every format become red, green and blue', () => {
   assert.throws(() => pixelReader({ ...usual, bitsPerPixel: 16, red: 0 }), /without colours/);
 });
 
+test('pixels are the same wherever they lie', () => {
+  const usual = { rowPad: 32, bigEndian: false, red: 0xff0000, green: 0xff00, blue: 0xff };
+  const read = pixelReader({ ...usual, bitsPerPixel: 32 });
+  const bytes = fc.uint8Array({ minLength: 0, maxLength: 100 });
+  fc.assert(
+    fc.property(bytes, fc.nat(8), fc.nat(8), (noise, at, toAt) => {
+      const count = Math.floor(noise.length / 4);
+      const from = Buffer.concat([Buffer.alloc(at), noise]);
+      const to = Buffer.alloc(toAt + 3 * count);
+      read(from, at, to, toAt, count);
+      const wanted = Array.from({ length: count }, (_, i) =>
+        [2, 1, 0].map((colour) => noise[4 * i + colour]),
+      );
+      assert.deepEqual([...to.subarray(toAt)], wanted.flat());
+    }),
+  );
+});
+
 test('encoding stops when its caller leaves', async () => {
   const left = { signal: AbortSignal.abort(new Error('left')) };
   const large = smooth(1_500, 900);

@@ -45,8 +45,10 @@ test('a window is described as its user sees it', { skip }, async (t) => {
   assert.equal(window.type, 'normal');
   assert.equal(window.pid, xterm.pid);
   assert.equal(window.visible, true);
-  // The frame, as the tool that knows of frames measures it.
-  const measured = await rig.run('xwininfo', ['-id', window.id, '-frame']);
+  // The frame is the window around it.
+  const tree = await rig.run('xwininfo', ['-id', window.id, '-tree']);
+  const frame = /Parent window id: (0x[0-9a-f]+)/.exec(tree)?.[1] as string;
+  const measured = await rig.run('xwininfo', ['-id', frame]);
   const number = (name: string) => Number(new RegExp(`${name}: +(-?\\d+)`).exec(measured)?.[1]);
   assert.deepEqual(boxOf(window), {
     x: number('Absolute upper-left X'),
@@ -109,6 +111,23 @@ test('windows that are not there, and one that does not close', { skip }, async 
   await until('it closes after all', async () => (await list()).length === 0);
 });
 
+test('a window that goes away meanwhile is told from one that never was', { skip }, async (t) => {
+  const bare = await DesktopRig.start({ manager: false });
+  t.after(() => bare.end());
+  const set = ['-f', '_NET_CLIENT_LIST_STACKING', '32x', '-set', '_NET_CLIENT_LIST_STACKING'];
+  await bare.run('xprop', ['-root', ...set, '0x400123']);
+  const display = await bare.display.connection(context);
+  for (const action of ['minimize', 'raise', 'maximize'] as const) {
+    await assert.rejects(actOnWindow(context, display, '0x400123', { action }), {
+      trouble: 'gone',
+    });
+  }
+  await assert.rejects(actOnWindow(context, display, '0x400124', { action: 'raise' }), {
+    trouble: 'unknown',
+  });
+  assert.deepEqual(await listWindows(context, display, { all: true }), []);
+});
+
 test('panels and the desktop are listed when they are asked for', { skip }, async (t) => {
   const { window } = await opened(t, 'a panel');
   const set = async (type: string) => {
@@ -130,7 +149,8 @@ test('panels and the desktop are listed when they are asked for', { skip }, asyn
 
 test('what a window says of itself is bounded', { skip }, async (t) => {
   const { window } = await opened(t, 'long');
-  await rig.run('xdotool', ['set_window', '--name', 'ä'.repeat(5_000), window.id]);
+  const name = ['-f', '_NET_WM_NAME', '8u', '-set', '_NET_WM_NAME', 'ä'.repeat(5_000)];
+  await rig.run('xprop', ['-id', window.id, ...name]);
   const long = await until('the title is long', async () => {
     const title = (await list())[0]?.title ?? '';
     return title.length > 10 && title;

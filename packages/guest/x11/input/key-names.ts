@@ -63,7 +63,7 @@ const shifts = new Set(['Shift_L', 'Shift_R'].map((name) => keysyms.get(name) as
 /** Longer ones are no names, and are not repeated to the caller. */
 const longestName = 64;
 
-export function isModifier(keysym: number): boolean {
+function isModifier(keysym: number): boolean {
   return modifiers.has(keysym);
 }
 

@@ -14,7 +14,7 @@ const controls: ReadonlyMap<string, number> = new Map([
 
 /** Trouble `invalid` for what no key types, before any is pressed. */
 export function keysOfText(text: string): { symbols: number[]; mechanism: Mechanism } {
-  const symbols = [...text.replaceAll('\r\n', '\n')].map((character) => {
+  const symbols = Array.from(text.replaceAll('\r\n', '\n'), (character) => {
     const codePoint = character.codePointAt(0) as number;
     const control = controls.get(character);
     if (control !== undefined) return control;
@@ -22,7 +22,7 @@ export function keysOfText(text: string): { symbols: number[]; mechanism: Mechan
     const number = codePoint.toString(16).toUpperCase().padStart(4, '0');
     throw new DisplayError('invalid', `no key types the character U+${number}`);
   });
-  const plain = [...text].filter((character) => character <= '~').length;
-  const mechanism = plain === 0 ? 'unicode' : plain === [...text].length ? 'physical' : 'mixed';
-  return { symbols, mechanism };
+  const physical = /[\t-~]/.test(text);
+  const unicode = /[^\t-~]/.test(text);
+  return { symbols, mechanism: physical && unicode ? 'mixed' : unicode ? 'unicode' : 'physical' };
 }

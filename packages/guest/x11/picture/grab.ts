@@ -8,7 +8,7 @@ import { DisplayError } from '../protocol/trouble.ts';
 import { channels, lies, type Picture, type Region, type Size } from './picture.ts';
 import { pixelReader } from './pixels.ts';
 
-const bandBytes = 512 * 1024;
+const bandBytes = 256 * 1024;
 /** Bands asked for ahead: the server draws one while the agent reads the other. */
 const ahead = 2;
 /** 8K, the largest that there is. */

@@ -52,7 +52,7 @@ function line(data: Float32Array, at: number, step: number): void {
   const even2 = secondSum - thirdSum;
   data[at] = even0 + even1;
   data[i4] = even0 - even1;
-  const turned = (even2 + even3) * 0.707106781;
+  const turned = (even2 + even3) * Math.SQRT1_2;
   data[i2] = even3 + turned;
   data[i6] = even3 - turned;
 
@@ -62,7 +62,7 @@ function line(data: Float32Array, at: number, step: number): void {
   const shared = (odd0 - odd2) * 0.382683433;
   const low = 0.5411961 * odd0 + shared;
   const high = 1.306562965 * odd2 + shared;
-  const middle = odd1 * 0.707106781;
+  const middle = odd1 * Math.SQRT1_2;
   const sum = outerDifference + middle;
   const difference = outerDifference - middle;
   data[i5] = difference + low;

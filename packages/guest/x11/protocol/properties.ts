@@ -68,8 +68,8 @@ export async function readWords(
 ): Promise<number[]> {
   const { format, value } = await readStart(context, connection, window, property, 4 * most);
   if (format !== 32) return [];
-  const words = Math.min(most, Math.floor(value.length / 4));
-  return Array.from({ length: words }, (_, i) => value.readUInt32LE(4 * i));
+  const length = Math.min(most, Math.floor(value.length / 4));
+  return Array.from({ length }, (_, i) => value.readUInt32LE(4 * i));
 }
 
 function readPiece(
@@ -80,9 +80,9 @@ function readPiece(
   at: number,
   most = piece,
 ): Promise<Piece> {
-  const words = Math.ceil(most / 4);
-  const get = request(20, 0, window, property, anyType, at / 4, words);
-  return connection.ask(context, get, decodePiece, 32 + 4 * words);
+  const length = Math.ceil(most / 4);
+  const get = request(20, 0, window, property, anyType, at / 4, length);
+  return connection.ask(context, get, decodePiece, 32 + 4 * length);
 }
 
 function decodePiece(reply: Buffer): Piece {

@@ -28,15 +28,16 @@ export function tellManager(
 }
 
 export async function managerSettled(context: Context, connection: Connection): Promise<void> {
-  const known = await atoms(context, connection, [
-    '_NET_REQUEST_FRAME_EXTENTS',
-    '_NET_FRAME_EXTENTS',
-  ]);
+  const { _NET_REQUEST_FRAME_EXTENTS: question, _NET_FRAME_EXTENTS: answer } = await atoms(
+    context,
+    connection,
+    ['_NET_REQUEST_FRAME_EXTENTS', '_NET_FRAME_EXTENTS'],
+  );
   const window = createWindow(connection, 0);
   try {
-    tellManager(connection, window, known._NET_REQUEST_FRAME_EXTENTS, []);
+    tellManager(connection, window, question, []);
     await becomes(context, answerMs, async () => {
-      const extents = await readWords(context, connection, window, known._NET_FRAME_EXTENTS, 4);
+      const extents = await readWords(context, connection, window, answer, 4);
       return extents.length === 4;
     });
   } finally {

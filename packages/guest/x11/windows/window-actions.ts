@@ -45,7 +45,9 @@ type Known = Record<(typeof names)[number], number>;
 const fromUser = 2;
 const iconic = 3;
 const northWest = 1;
-const states = { remove: 0, add: 1 } as const;
+const stateChange = { remove: 0, add: 1 } as const;
+/** There are a dozen kinds. */
+const mostStates = 32;
 /** Which of x, y, width and height are told, beside the gravity. */
 const told = { place: 0b0011 << 8, size: 0b1100 << 8 } as const;
 
@@ -142,10 +144,9 @@ class Acting {
   }
 
   async minimize(): Promise<void> {
+    const { _NET_WM_STATE_HIDDEN: hidden } = this.#known;
     this.#tell('WM_CHANGE_STATE', iconic);
-    await this.#comes(effectMs, async () =>
-      (await this.#states()).includes(this.#known._NET_WM_STATE_HIDDEN),
-    );
+    await this.#comes(effectMs, async () => (await this.#states()).includes(hidden));
   }
 
   async maximize(): Promise<void> {
@@ -159,7 +160,13 @@ class Acting {
   async #maximized(wanted: boolean): Promise<void> {
     const { _NET_WM_STATE_MAXIMIZED_VERT: down, _NET_WM_STATE_MAXIMIZED_HORZ: across } =
       this.#known;
-    this.#tell('_NET_WM_STATE', wanted ? states.add : states.remove, down, across, fromUser);
+    this.#tell(
+      '_NET_WM_STATE',
+      wanted ? stateChange.add : stateChange.remove,
+      down,
+      across,
+      fromUser,
+    );
     await this.#comes(effectMs, async () => {
       const now = await this.#states();
       return [down, across].every((state) => now.includes(state) === wanted);
@@ -194,7 +201,8 @@ class Acting {
   }
 
   #states(): Promise<number[]> {
-    return readWords(this.#context, this.#connection, this.#window, this.#known._NET_WM_STATE, 32);
+    const { _NET_WM_STATE: states } = this.#known;
+    return readWords(this.#context, this.#connection, this.#window, states, mostStates);
   }
 
   #tell(name: (typeof names)[number], ...data: readonly number[]): void {

@@ -22,13 +22,14 @@ export interface Stack {
 
 export async function readStack(context: Context, connection: Connection): Promise<Stack> {
   const { root } = connection.setup;
-  const known = await atoms(context, connection, [
-    '_NET_CLIENT_LIST_STACKING',
-    '_NET_ACTIVE_WINDOW',
-  ]);
+  const { _NET_CLIENT_LIST_STACKING: stacking, _NET_ACTIVE_WINDOW: activeWindow } = await atoms(
+    context,
+    connection,
+    ['_NET_CLIENT_LIST_STACKING', '_NET_ACTIVE_WINDOW'],
+  );
   const [windows, [active = 0]] = await Promise.all([
-    readWords(context, connection, root, known._NET_CLIENT_LIST_STACKING, mostKnown),
-    readWords(context, connection, root, known._NET_ACTIVE_WINDOW, 1),
+    readWords(context, connection, root, stacking, mostKnown),
+    readWords(context, connection, root, activeWindow, 1),
   ]);
   return { windows: [...new Set(windows)], active: active === 0 ? undefined : active };
 }

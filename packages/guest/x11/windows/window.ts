@@ -83,20 +83,22 @@ export function isFurniture({ type }: WindowInfo): boolean {
 }
 
 async function readTitle(context: Context, connection: Connection, window: number) {
-  const names = ['_NET_WM_NAME', '_NET_WM_VISIBLE_NAME', 'UTF8_STRING'] as const;
-  const known = await atoms(context, connection, names);
+  const {
+    _NET_WM_NAME: ownName,
+    _NET_WM_VISIBLE_NAME: shownName,
+    UTF8_STRING,
+  } = await atoms(context, connection, ['_NET_WM_NAME', '_NET_WM_VISIBLE_NAME', 'UTF8_STRING']);
   const [modern, old, shown] = await Promise.all(
-    [known._NET_WM_NAME, predefined.WM_NAME, known._NET_WM_VISIBLE_NAME].map((name) =>
+    [ownName, predefined.WM_NAME, shownName].map((name) =>
       readStart(context, connection, window, name, readBytes),
     ),
   );
   // Older programs may use an encoding that window managers can read: what they show is said last.
   const readable = (said: Property | undefined) =>
-    said?.value.length !== 0 &&
-    (said?.type === known.UTF8_STRING || said?.type === predefined.STRING);
+    said?.value.length !== 0 && (said?.type === UTF8_STRING || said?.type === predefined.STRING);
   const found = [modern, old, shown].find(readable) ?? old;
   if (found === undefined || found.format !== 8) return '';
-  return shortened(decodeText(found.value, found.type === known.UTF8_STRING), longest.title);
+  return shortened(decodeText(found.value, found.type === UTF8_STRING), longest.title);
 }
 
 /** Two names, each ended by a zero byte: what it is called here, and what kind of program it is. */
@@ -107,9 +109,12 @@ async function readClass(context: Context, connection: Connection, window: numbe
 }
 
 async function readType(context: Context, connection: Connection, window: number) {
-  const known = await atoms(context, connection, ['_NET_WM_WINDOW_TYPE', ...typeAtoms]);
+  const { _NET_WM_WINDOW_TYPE: windowType, ...known } = await atoms(context, connection, [
+    '_NET_WM_WINDOW_TYPE',
+    ...typeAtoms,
+  ]);
   const [said, transientFor] = await Promise.all([
-    readWords(context, connection, window, known._NET_WM_WINDOW_TYPE, 8),
+    readWords(context, connection, window, windowType, 8),
     readWords(context, connection, window, predefined.WM_TRANSIENT_FOR, 1),
   ]);
   for (const atom of said) {
