@@ -24,6 +24,8 @@ export const limits = {
   execBackground: 16,
   file: 64 * MiB,
   path: 4096,
+  /** What may be put on a clipboard. */
+  clipboard: 64 * KiB,
   idempotencyHours: 24,
   operationDays: 7,
   /** Minutes; the supplement's bound of idle_suspend_min. */

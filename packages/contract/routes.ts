@@ -3,6 +3,7 @@
 import { accountRoutes } from './resources/account.ts';
 import { apiKeyRoutes } from './resources/api-keys.ts';
 import { computerRoutes } from './resources/computers.ts';
+import { desktopRoutes } from './resources/desktop.ts';
 import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
 import { operationRoutes } from './resources/operations.ts';
@@ -18,6 +19,7 @@ export const routes = {
   ...sizeRoutes,
   ...computerRoutes,
   ...execRoutes,
+  ...desktopRoutes,
   ...fileRoutes,
   ...operationRoutes,
 };

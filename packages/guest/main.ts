@@ -10,6 +10,7 @@ import {
 import { guestProtocol } from '@cubicle/contract/guest/sizes.ts';
 import { Cgroups, ownGroup } from './cgroups.ts';
 import { Commands } from './commands.ts';
+import { Desktop } from './desktop/desktop.ts';
 import { Fifos } from './fifos.ts';
 import { listFiles } from './file-list.ts';
 import { readFile } from './file-read.ts';
@@ -47,6 +48,8 @@ const desktop = new DesktopWatch(at.desktopReady, (ready) => {
   link.tell({ type: 'desktop', ready });
 });
 
+const screen = new Desktop(settings.display);
+
 const link = new Link({
   path: settings.link,
   hello: () => ({
@@ -77,6 +80,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   read: readFile,
   write: (channel, asked) => writeFile(channel, asked, { uploads, ...settings }),
   list: listFiles,
+  desktop: (channel, asked) => screen.serve(channel, asked),
 };
 
 /** Before an answer a refusal says why; after one only a reset can. */

@@ -11,6 +11,8 @@ export interface Settings {
   readonly exec: string;
   /** Survives a reboot of the guest: which uploads were under way. */
   readonly state: string;
+  /** The X server's socket. */
+  readonly display: string;
   /** Whose desktop it is. */
   readonly user: string;
   /** Instead of the account's own home. */
@@ -25,6 +27,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     run: env['CUBICLE_RUN'] ?? '/run/cubicle',
     exec: env['CUBICLE_EXEC'] ?? '/run/cubicle-agent',
     state: env['CUBICLE_STATE'] ?? '/var/lib/cubicle',
+    display: env['CUBICLE_DISPLAY'] ?? '/tmp/.X11-unix/X0',
     user: env['CUBICLE_USER'] ?? 'user',
     home: env['CUBICLE_HOME'],
     cgroups: env['CUBICLE_CGROUP'] !== 'none',

@@ -5,6 +5,7 @@ import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/h
 import type { Census } from './census.ts';
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
+import type { Frames } from './frames.ts';
 import type { GuestLinks } from './guest/links.ts';
 import { instanceIdFor, labelsOf, shapeOf, specOf, statuses } from './instances.ts';
 import type { LinkFolders } from './link-folder.ts';
@@ -19,6 +20,7 @@ export interface ComputersParts {
   readonly folders: LinkFolders;
   readonly roster: Roster;
   readonly census: Census;
+  readonly frames: Frames;
   readonly pool: Pool;
   /** Node and the agent, mounted read-only into every guest. */
   readonly agentDir: string;
@@ -147,6 +149,9 @@ export class Computers {
     if (command.kind === 'suspend' && command.idle_s !== undefined) {
       const driven = links.busy(instance.id) || roster.idleMs(resident) < command.idle_s * 1_000;
       if (driven) return { outcome: 'refused', why: 'busy' };
+    }
+    if (command.kind === 'suspend' && instance.status === 'running') {
+      await this.#parts.frames.save(instance.id);
     }
     const outcome = await power(context, engine, instance, command);
     if (outcome.outcome !== 'done') return outcome;
@@ -297,6 +302,7 @@ export class Computers {
     await engine.delete(context, resident.instance);
     await links.close(resident.instance);
     await folders.remove(resident.instance);
+    await this.#parts.frames.remove(resident.instance);
     roster.remove(computer);
   }
 

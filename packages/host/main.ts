@@ -5,11 +5,13 @@ import { HostApi } from './api.ts';
 import { agentFolder } from './agent-folder.ts';
 import { Census } from './census.ts';
 import { Computers } from './computers.ts';
+import { DesktopApi } from './desktop-api.ts';
 import type { Context, Engine } from './engine/engine.ts';
 import { readEndpoint } from './engine/incus/endpoint.ts';
 import { canRunEngine } from './engine/incus/install.ts';
 import { openIncus } from './engine/incus/open.ts';
 import { SimulatedEngine } from './engine/simulated/engine.ts';
+import { Frames } from './frames.ts';
 import { GuestApi } from './guest-api.ts';
 import { GuestLinks } from './guest/links.ts';
 import { hostIdentity } from './identity.ts';
@@ -69,7 +71,8 @@ export async function startHost(
     // One template so far; others come with builds.
     const imageOf = async () => image;
     const census = new Census(engine, links, roster);
-    const parts = { engine, links, folders, roster, census, pool, agentDir, imageOf, log };
+    const frames = new Frames(join(folder, 'frames'), links);
+    const parts = { engine, links, folders, roster, census, frames, pool, agentDir, imageOf, log };
     const computers = new Computers(parts);
     await computers.adopt(context);
     pool.fillSoon();
@@ -81,7 +84,7 @@ export async function startHost(
       ram_mb: ramMb * promised.memory,
       disk_gb: diskGb * promised.disk,
     };
-    const guests = new GuestApi(computers, roster, links);
+    const guests = new GuestApi(computers, roster, links, new DesktopApi(links, frames));
     const api = new HostApi({
       token,
       computers,

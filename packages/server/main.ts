@@ -12,6 +12,7 @@ import { Catalog } from './app/catalog.ts';
 import { ComputerChanges } from './app/computer-changes.ts';
 import { Computers } from './app/computers.ts';
 import { Credentials } from './app/credentials.ts';
+import { Desktop } from './app/desktop.ts';
 import { GuestCalls } from './app/guest-calls.ts';
 import { type Inventory, recordedInventory } from './app/inventory.ts';
 import { Lifecycle, renewMs } from './app/lifecycle.ts';
@@ -46,6 +47,7 @@ import { openDatabase } from './store.ts';
 import { accountHandlers } from './routes/account.ts';
 import { apiKeyHandlers } from './routes/api-keys.ts';
 import { computerHandlers } from './routes/computers.ts';
+import { desktopHandlers } from './routes/desktop.ts';
 import { execHandlers } from './routes/exec.ts';
 import { fileHandlers } from './routes/files.ts';
 import { joinHandlers } from './routes/handler.ts';
@@ -181,6 +183,7 @@ export async function startServer(
       ...sizeHandlers(new Catalog(database)),
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),
+      ...desktopHandlers(new Desktop(computers, guest)),
       ...fileHandlers(guest),
       ...operationHandlers(new Operations(database, lifecycle)),
     });

@@ -17,6 +17,7 @@ import {
   text,
   whole,
 } from './shape.ts';
+import { desktopWants } from './desktop.ts';
 import { counts, sizes } from './sizes.ts';
 
 const executionId = matching(idPattern('execution'));
@@ -66,6 +67,8 @@ export const request = taggedBy('op', {
   read: fields({ op: oneOf('read'), path, range: orNull(range), most: size }),
   write: fields({ op: oneOf('write'), path, create_only: flag, most: size }),
   list: fields({ op: oneOf('list'), path }),
+  /** What is asked of the desktop follows as data, see desktop.ts. */
+  desktop: fields({ op: oneOf('desktop'), want: oneOf(...desktopWants) }),
 });
 export type GuestRequest = Shaped<typeof request>;
 export type Session = Shaped<typeof session>;
@@ -151,6 +154,10 @@ const refusalReasons = [
   'no_room',
   'no_links',
   'no_session',
+  'no_display',
+  'invalid',
+  'stale',
+  'unconfirmed',
   'too_many',
   'busy',
   'unknown',

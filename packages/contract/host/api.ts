@@ -15,6 +15,8 @@ export const hostPaths = {
     `/computers/${id}/executions/${execution}/output`,
   files: (id: string) => `/computers/${id}/files`,
   fileList: (id: string) => `/computers/${id}/files/list`,
+  screenshot: (id: string) => `/computers/${id}/screenshot`,
+  desktop: (id: string, want: string) => `/computers/${id}/desktop/${want}`,
 } as const;
 
 const shape = z.object({ cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() });
@@ -108,6 +110,13 @@ export const guestFailure = z.object({
     'file_exists',
     'file_too_large',
     'range',
+    'no_display',
+    'no_window',
+    'stale_capture',
+    'clipboard_too_large',
+    'refused_input',
+    'unconfirmed',
+    'no_frame',
     'unsupported',
   ]),
   /** A sentence for a person. */

@@ -1,6 +1,7 @@
 // The links of a host to the agents in its guests: what the host daemon calls. Everything that waits takes
 // a context first; what a guest says is checked, bounded and never believed beyond its own computer.
 
+import type { ScreenshotAsk } from '@cubicle/contract/guest/desktop.ts';
 import type { FileRange, Listing } from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import {
@@ -15,6 +16,13 @@ import {
   readOutput,
   start,
 } from './exec.ts';
+import {
+  askDesktop,
+  type Screenshot,
+  takeScreenshot,
+  type Told,
+  type ToldWant,
+} from './desktop.ts';
 import type { Clock, Execution } from './executions.ts';
 import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
 import { Guest, type GuestEvent } from './guest.ts';
@@ -164,6 +172,21 @@ export class GuestLinks {
   async listFiles(context: Context, id: string, path: string): Promise<Result<Listing>> {
     const guest = this.#guests.get(id);
     return guest === undefined ? noAgent : listFiles(context, guest, path);
+  }
+
+  async desktop<Want extends ToldWant>(
+    context: Context,
+    id: string,
+    want: Want,
+    ask: Parameters<typeof askDesktop<Want>>[3],
+  ): Promise<Result<{ readonly told: Told<Want> }>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : askDesktop(context, guest, want, ask);
+  }
+
+  async screenshot(context: Context, id: string, ask: ScreenshotAsk): Promise<Result<Screenshot>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : takeScreenshot(context, guest, ask);
   }
 
   #known(id: string): Guest {

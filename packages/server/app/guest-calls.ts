@@ -34,6 +34,13 @@ const errorOf: Record<GuestFailure['failure'], ErrorName> = {
   file_exists: 'file_exists',
   file_too_large: 'file_too_large',
   range: 'range_unsatisfiable',
+  no_display: 'desktop_absent',
+  no_window: 'window_unknown',
+  stale_capture: 'capture_stale',
+  clipboard_too_large: 'clipboard_too_large',
+  refused_input: 'desktop_refused',
+  unconfirmed: 'window_unconfirmed',
+  no_frame: 'frame_unavailable',
   unsupported: 'create_only_unsupported',
 };
 

@@ -58,7 +58,7 @@ export class Host {
       response.resume();
       return undefined;
     }
-    return hostComputer.parse(JSON.parse(await text(response)));
+    return hostComputer.parse(JSON.parse(await readAll(response)));
   }
 
   async command(id: string, command: HostCommand, timeoutMs: number): Promise<HostOutcome> {
@@ -135,7 +135,7 @@ export class Host {
   ): Promise<z.infer<Schema>> {
     const response = await this.send(request);
     try {
-      const body = await text(response);
+      const body = await readAll(response);
       if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}: ${body}`);
       return schema.parse(JSON.parse(body));
     } catch (cause) {
@@ -163,7 +163,8 @@ function isStream(body: HostRequest['body']): body is AsyncIterable<Uint8Array> 
 /** Reports of a thousand computers have some hundred kilobytes. */
 const mostText = 16 * 1024 * 1024;
 
-async function text(response: IncomingMessage): Promise<string> {
+/** The body as text, up to a bound. */
+export async function readAll(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {

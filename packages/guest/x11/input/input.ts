@@ -9,7 +9,7 @@ import { DisplayError } from '../protocol/trouble.ts';
 import { pause, Turns } from '../protocol/waiting.ts';
 import type { Hand } from './hand.ts';
 import { Held } from './held.ts';
-import { parseChord, parseModifiers } from './key-names.ts';
+import { parseChord, parseModifiers } from '@cubicle/contract/desktop/key-names.ts';
 import { Keyboard } from './keyboard.ts';
 import {
   type Button,
@@ -20,7 +20,7 @@ import {
   type Point,
   scroll,
 } from './pointer.ts';
-import { keysOfText, type Mechanism } from './text.ts';
+import { keysOfText, type Mechanism } from '@cubicle/contract/desktop/typed-text.ts';
 
 interface Placed {
   /** Where; absent is where the pointer is. */

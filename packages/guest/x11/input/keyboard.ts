@@ -5,9 +5,9 @@ import type { Connection } from '../protocol/connection.ts';
 import { DisplayError } from '../protocol/trouble.ts';
 import { pause } from '../protocol/waiting.ts';
 import type { Hand } from './hand.ts';
-import { isShift } from './key-names.ts';
+import { isShift } from '@cubicle/contract/desktop/key-names.ts';
 import { type Key, type KeyboardMap, readKeyboard } from './keyboard-map.ts';
-import { keysyms } from './keysyms.ts';
+import { keysyms } from '@cubicle/contract/desktop/keysyms.ts';
 import { SpareKeys } from './spare-keys.ts';
 
 const shiftLeft = keysyms.get('Shift_L') as number;

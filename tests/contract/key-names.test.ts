@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
-import { parseChord, parseModifiers } from '../../../packages/guest/x11/input/key-names.ts';
-import { keysymOf } from '../../../packages/guest/x11/input/keysyms.ts';
-import { keysOfText } from '../../../packages/guest/x11/input/text.ts';
-import { DisplayError } from '../../../packages/guest/x11/protocol/trouble.ts';
+import { parseChord, parseModifiers } from '../../packages/contract/desktop/key-names.ts';
+import { keysymOf } from '../../packages/contract/desktop/keysyms.ts';
+import { keysOfText } from '../../packages/contract/desktop/typed-text.ts';
+import { InvalidInput } from '../../packages/contract/desktop/invalid-input.ts';
 
 test('names as people and X11 have them', () => {
   const same: [string, number][] = [
@@ -70,7 +70,7 @@ test('what is no key is refused by name', () => {
       try {
         parseChord(keys);
       } catch (error) {
-        assert.ok(error instanceof DisplayError && error.trouble === 'invalid');
+        assert.ok(error instanceof InvalidInput);
       }
     }),
   );

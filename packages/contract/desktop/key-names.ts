@@ -1,6 +1,6 @@
 // Keys by name: our own names, X11's, and single characters; chords are joined by `+`.
 
-import { DisplayError } from '../protocol/trouble.ts';
+import { InvalidInput } from './invalid-input.ts';
 import { keysymOf, keysyms } from './keysyms.ts';
 
 /** Our own names, in any case. The key with the maker's sign has many. */
@@ -74,7 +74,7 @@ export function isShift(keysym: number): boolean {
 /** The symbols of keys that are held together, in order. Trouble `invalid` names a key that is unknown. */
 export function parseChord(keys: readonly string[]): number[] {
   const symbols = keys.flatMap(parts).map(keysymNamed);
-  if (symbols.length === 0) throw new DisplayError('invalid', 'no key is named');
+  if (symbols.length === 0) throw new InvalidInput('no key is named');
   const unique = [...new Set(symbols)];
   const others = unique.filter((symbol) => !isModifier(symbol));
   return [...unique.filter(isModifier), ...lowered(unique, others)];
@@ -85,7 +85,7 @@ export function parseModifiers(text: string): number[] {
   if (text === '') return [];
   return parts(text).map((name) => {
     const symbol = keysymNamed(name);
-    if (!isModifier(symbol)) throw new DisplayError('invalid', `not a modifier: ${shown(name)}`);
+    if (!isModifier(symbol)) throw new InvalidInput(`not a modifier: ${shown(name)}`);
     return symbol;
   });
 }
@@ -111,7 +111,7 @@ function keysymNamed(name: string): number {
     functionKey(name) ??
     byNumber(name) ??
     byCharacter(name);
-  if (found === undefined) throw new DisplayError('invalid', `unknown key: ${shown(name)}`);
+  if (found === undefined) throw new InvalidInput(`unknown key: ${shown(name)}`);
   return found;
 }
 

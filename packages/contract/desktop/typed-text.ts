@@ -1,6 +1,6 @@
 // Text as the keys that type it.
 
-import { DisplayError } from '../protocol/trouble.ts';
+import { InvalidInput } from './invalid-input.ts';
 import { isTypable } from './key-names.ts';
 import { keysymOf, keysyms } from './keysyms.ts';
 
@@ -20,7 +20,7 @@ export function keysOfText(text: string): { symbols: number[]; mechanism: Mechan
     if (control !== undefined) return control;
     if (isTypable(codePoint)) return keysymOf(codePoint);
     const number = codePoint.toString(16).toUpperCase().padStart(4, '0');
-    throw new DisplayError('invalid', `no key types the character U+${number}`);
+    throw new InvalidInput(`no key types the character U+${number}`);
   });
   const physical = /[\t-~]/.test(text);
   const unicode = /[^\t-~]/.test(text);
