@@ -103,8 +103,12 @@ export const rules: Record<string, string> = {
   'wire-computers 9': 'operations: filters, pages, codes',
   'wire-computers 10': 'Idempotency-Key',
   'wire-guest 0': 'what every call into a guest may answer; the wake table',
+  'wire-guest 1': 'screenshots',
+  'wire-guest 2': 'mouse and keyboard',
   'wire-guest 3': 'commands in the foreground and background',
   'wire-guest 4': 'executions and their output',
+  'wire-guest 7': 'windows',
+  'wire-guest 8': 'the clipboard',
   'wire-guest 9': 'files',
   'wire-guest 10': 'the connect surface on a record',
 };

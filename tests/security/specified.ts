@@ -5,6 +5,7 @@
 import { accountOperations } from './specified/account.ts';
 import { apiKeyOperations } from './specified/api-keys.ts';
 import { computerOperations } from './specified/computers.ts';
+import { desktopOperations } from './specified/desktop.ts';
 import { guestOperations } from './specified/guest.ts';
 import { operationOperations } from './specified/operations.ts';
 import type { Specified } from './specified/shape.ts';
@@ -18,5 +19,6 @@ export const specified: Record<string, Specified> = {
   ...sizeOperations,
   ...computerOperations,
   ...guestOperations,
+  ...desktopOperations,
   ...operationOperations,
 };
