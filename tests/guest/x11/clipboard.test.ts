@@ -6,7 +6,7 @@ import { Clipboard } from '../../../packages/guest/x11/selection/clipboard.ts';
 import { until } from '../../support/until.ts';
 import { context, DesktopRig, lacking } from './desktop-rig.ts';
 
-const skip = lacking('xclip');
+const skip = lacking('xclip', 'pgrep');
 const most = 131_072;
 
 let rig: DesktopRig;

@@ -20,6 +20,8 @@ import { context } from './desktop-rig.ts';
 import { FakeServer, reply, setupAnswer } from './fake-server.ts';
 
 const ask = request(43, 0);
+/** Enough to be let in on a busy machine. */
+const hurriedMs = 1_500;
 
 function troubled(trouble: Trouble) {
   return (error: unknown) => error instanceof DisplayError && error.trouble === trouble;
@@ -44,9 +46,9 @@ test('nobody there, and somebody who does not let us in', async (t) => {
 
 test('silence at the greeting and later is loss', async (t) => {
   const { path } = await FakeServer.of(t, () => {}, Buffer.alloc(0));
-  const opening = Connection.open({ path, patienceMs: 20 });
+  const opening = Connection.open({ path, patienceMs: hurriedMs });
   await assert.rejects(unhung('opening', opening), troubled('lost'));
-  const connection = await connected(t, () => {}, 20);
+  const connection = await connected(t, () => {}, hurriedMs);
   await assert.rejects(unhung('asking', connection.settled(context)), troubled('lost'));
   assert.ok(connection.lost);
   assert.throws(() => connection.send(ask), troubled('lost'));
@@ -59,7 +61,7 @@ test('events without end do not stand for an answer', async (t) => {
     const timer = setInterval(() => socket.write(events), 1);
     socket.once('close', () => clearInterval(timer));
   };
-  const connection = await connected(t, flood, 100);
+  const connection = await connected(t, flood, hurriedMs);
   const queue = new EventQueue(connection, () => true);
   await assert.rejects(unhung('asking', connection.settled(context)), troubled('lost'));
   // It kept some and then gave up.
@@ -81,7 +83,7 @@ test('a reply that claims gigabytes is refused and dropped as it comes', async (
       socket.on('drain', pour);
       pour();
     },
-    200,
+    hurriedMs,
   );
   const before = process.memoryUsage().arrayBuffers;
   await assert.rejects(unhung('asking', connection.settled(context)), DisplayError);

@@ -9,7 +9,7 @@ import { pause } from '../../../packages/guest/x11/protocol/waiting.ts';
 import { until } from '../../support/until.ts';
 import { context, DesktopRig, lacking, stop } from './desktop-rig.ts';
 
-const skip = lacking('xev', 'xterm', 'xdotool', 'xmodmap', 'xset');
+const skip = lacking('xev', 'xterm', 'xclip', 'xdotool', 'xmodmap', 'xset', 'xwininfo');
 
 let rig: DesktopRig;
 let input: Input;
@@ -235,6 +235,36 @@ async function typed(t: test.TestContext, work: () => Promise<unknown>, enough: 
     return enough.test(text) && text;
   });
 }
+
+test('a program takes several presses for one multiple click', { skip }, async (t) => {
+  const shown = join(rig.folder, 'shown');
+  const script = `printf 'alpha beta gamma'; touch ${shown}; sleep 600`;
+  const xterm = rig.launch('xterm', '-geometry', '40x5+300+300', '-e', script);
+  t.after(() => stop(xterm));
+  const measured = await until('the terminal shows its text', async () => {
+    const found = await rig.run('xdotool', ['search', '--pid', String(xterm.pid)]);
+    const window = found.trim().split('\n').at(-1) ?? '';
+    if (window === '') return false;
+    const text = await rig.run('xwininfo', ['-id', window]);
+    return existsSync(shown) && text.includes('IsViewable') && text;
+  });
+  const place = (side: string) =>
+    Number(new RegExp(`Absolute upper-left ${side}: +(\\d+)`).exec(measured)?.[1]);
+  // In the first word: beyond the inner border of 2 pixels, in a font of some ten.
+  const at = { x: place('X') + 10, y: place('Y') + 8 };
+  for (const [count, selected] of [
+    [2, 'alpha'],
+    [3, 'alpha beta gamma'],
+  ] as const) {
+    await until(`${count} presses select`, async () => {
+      await input.click(context, { at, button: 'left', count });
+      const primary = await rig.run('xclip', ['-o', '-selection', 'primary']);
+      // The next ones are not to be taken for more of these.
+      await pause(context, 600);
+      return primary.trim() === selected;
+    });
+  }
+});
 
 const printable = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('');
 

@@ -11,8 +11,8 @@ import { pixelReader } from './pixels.ts';
 const bandBytes = 256 * 1024;
 /** Bands asked for ahead: the server draws one while the agent reads the other. */
 const ahead = 2;
-/** 8K, the largest that there is. */
-const mostPixels = 7680 * 4320;
+/** A computer's screen has 3840x2160 at most. */
+const mostPixels = 4096 * 2304;
 const zPixmap = 2;
 const allPlanes = 0xffffffff;
 

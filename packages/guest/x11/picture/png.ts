@@ -1,8 +1,8 @@
 // PNG, made to be quick: what a row has in common with its neighbours is taken out by the filter that
-// leaves least, and zlib packs the rest at its fastest in a thread of its own.
+// leaves least, and zlib packs the rest in a thread of its own.
 
 import { once } from 'node:events';
-import { constants, crc32, createDeflate } from 'node:zlib';
+import { crc32, createDeflate } from 'node:zlib';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { channels, type Picture } from './picture.ts';
 import { Slices } from './slices.ts';
@@ -14,10 +14,10 @@ const bandBytes = 128 * 1024;
 
 export async function encodePng(context: Context, picture: Picture): Promise<Buffer> {
   const { width, height } = picture;
+  // The first level that looks ahead: 30 kB instead of 50 for a desktop of text, and 6 ms more.
   const deflate = createDeflate({
-    level: 1,
+    level: 4,
     memLevel: 9,
-    strategy: constants.Z_DEFAULT_STRATEGY,
     chunkSize: 128 * 1024,
   });
   const packed: Buffer[] = [];

@@ -115,7 +115,7 @@ export class Connection {
       throw this.#lose(new DisplayError('lost', 'the display does not read'));
     }
     this.#sent += 1;
-    this.#socket.write(bytes);
+    this.#write(bytes);
     if (this.#sent - this.#heard > mostUnheard && this.#pending.oldest === undefined) {
       this.#expect(getInputFocus, { most: 32, resolve() {}, reject() {} });
     }
@@ -196,11 +196,20 @@ export class Connection {
     try {
       const abandon = this.#pending.add(this.#sent, expectation);
       this.#timer ??= setTimeout(() => this.#tooLate(), this.#patienceMs);
-      this.#socket.write(bytes);
+      this.#write(bytes);
       return abandon;
     } catch (error) {
       throw this.#lose(error as DisplayError);
     }
+  }
+
+  /** What is sent in one go is written in one go: a window alone is described by a dozen requests. */
+  #write(bytes: Buffer): void {
+    if (this.#socket.writableCorked === 0) {
+      this.#socket.cork();
+      process.nextTick(() => this.#socket.uncork());
+    }
+    this.#socket.write(bytes);
   }
 
   /** Runs when the oldest request may be too old, and again for the one that is the oldest then. */

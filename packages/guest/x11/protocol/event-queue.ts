@@ -19,10 +19,13 @@ export class EventQueue {
       (event) => {
         if (!wanted(event)) return;
         if (this.#kept.length < mostKept) this.#kept.push(Buffer.from(event));
-        else this.#fail(new DisplayError('refused', 'too many events'));
-        this.#waiting?.resolve();
+        else this.#failure = new DisplayError('refused', 'too many events');
+        this.#wake();
       },
-      (failure) => this.#fail(failure),
+      (failure) => {
+        this.#failure = failure;
+        this.#wake();
+      },
     );
   }
 
@@ -31,7 +34,7 @@ export class EventQueue {
       const event = this.#kept.shift();
       if (event !== undefined) return event;
       if (this.#failure !== undefined) throw this.#failure;
-      this.#waiting = Promise.withResolvers<void>();
+      this.#waiting ??= Promise.withResolvers<void>();
       await unlessAborted(context, this.#waiting.promise);
     }
   }
@@ -40,8 +43,8 @@ export class EventQueue {
     this.#stop();
   }
 
-  #fail(failure: DisplayError): void {
-    this.#failure = failure;
+  #wake(): void {
     this.#waiting?.resolve();
+    this.#waiting = undefined;
   }
 }

@@ -28,6 +28,7 @@ export class DesktopEvents {
     if (!room) this.#waiting = [{ type: 'missed' }];
     else if (!this.#says(event)) this.#waiting.push(event);
     this.#reader?.resolve();
+    this.#reader = undefined;
     return room;
   }
 
@@ -36,7 +37,7 @@ export class DesktopEvents {
       context.signal.throwIfAborted();
       const event = this.#waiting.shift();
       if (event !== undefined) return event;
-      this.#reader = Promise.withResolvers<void>();
+      this.#reader ??= Promise.withResolvers<void>();
       await unlessAborted(context, this.#reader.promise);
     }
   }
