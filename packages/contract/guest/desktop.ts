@@ -42,7 +42,7 @@ const keys = listOf(text(256), 16);
 const at = orNull(point);
 
 /** One thing that mouse or keyboard do. */
-export const gesture = taggedBy('do', {
+const gesture = taggedBy('do', {
   move: fields({ do: oneOf('move'), to: point }),
   click: fields({ do: oneOf('click'), button, count: whole(1, 10), at, modifiers }),
   down: fields({ do: oneOf('down'), button, at }),
@@ -88,10 +88,10 @@ const guestWindow = fields({
 });
 export type GuestWindow = Shaped<typeof guestWindow>;
 
-export const windowsAsk = fields({ all: flag });
+const windowsAsk = fields({ all: flag });
 export const windowsFound = fields({ windows: listOf(guestWindow, 500) });
 
-export const windowAsk = fields({
+const windowAsk = fields({
   id: windowId,
   action: oneOf('focus', 'raise', 'minimize', 'maximize', 'unmaximize', 'close', 'move', 'resize'),
   /** Of `move`. */

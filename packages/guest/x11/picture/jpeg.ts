@@ -1,5 +1,4 @@
-// Baseline JPEG. No library on the registry is kept, small and able to work in slices; the format's
-// baseline is as short as wrapping one. Colours have half the resolution, as everywhere, unless the
+// Baseline JPEG, in slices, so that the agent goes on with everything else. Colours have half the resolution, as everywhere, unless the
 // quality asked for is one at which that would be seen.
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
