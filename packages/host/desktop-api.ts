@@ -5,7 +5,6 @@ import { desktopAsks, screenshotAsk } from '@cubicle/contract/guest/desktop.ts';
 import { decodeMessage } from '@cubicle/contract/guest/messages.ts';
 import { type GuestRequest, readText, sendJson } from './api.ts';
 import type { Frames } from './frames.ts';
-import type { ToldWant } from './guest/desktop.ts';
 import type { GuestLinks } from './guest/links.ts';
 import type { Failed } from './guest/result.ts';
 
@@ -61,13 +60,13 @@ export class DesktopApi {
     instance: string,
     name: string,
   ): Promise<Failed | undefined> {
-    const want = wants.find((each) => each === name) as ToldWant | undefined;
+    const want = wants.find((each) => each === name);
     if (want === undefined) {
       sendJson(response, 404, { error: 'no such path' });
       return undefined;
     }
     const ask = decodeMessage(Buffer.from(await readText(request)), desktopAsks[want]);
-    const result = await this.#links.desktop(context, instance, want, ask as never);
+    const result = await this.#links.desktop(context, instance, want, ask);
     if (!result.ok) return result;
     sendJson(response, 200, result.told);
     return undefined;

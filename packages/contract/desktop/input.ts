@@ -128,7 +128,7 @@ const readers: Record<Action, Reader> = {
     return { do: 'scroll', direction, amount, at, modifiers: modifiersOf(body) };
   },
   type({ text = '' }) {
-    const length = [...text].length;
+    const { length } = Array.from(text);
     if (length < 1 || length > mostTyped) {
       throw new InvalidInput(`Typing takes \`text\` of 1 to ${mostTyped} characters.`);
     }

@@ -67,7 +67,7 @@ export class Desktop {
     // A suspended computer has one small JPEG to show, which `w` and `format=jpeg` do not change.
     const special = [fresh, region, scale, capture, quality].some((given) => given !== undefined);
     const plain = special || format === 'png' ? '0' : '1';
-    const search = new URLSearchParams({ ask: JSON.stringify(ask), plain });
+    const search = new URLSearchParams({ ask: JSON.stringify(ask), plain }).toString();
     return this.#guest.send(authority, id, {
       method: 'GET',
       path: (computer) => `${hostPaths.screenshot(computer)}?${search}`,

@@ -1,5 +1,5 @@
-// Baseline JPEG, in slices, so that the agent goes on with everything else. Colours have half the resolution, as everywhere, unless the
-// quality asked for is one at which that would be seen.
+// Baseline JPEG, in slices, so that the agent goes on with everything else. Colours have half the
+// resolution, as everywhere, unless the quality asked for is one at which that would be seen.
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { JpegBits } from './jpeg-bits.ts';
