@@ -17,6 +17,7 @@ import { writeFile } from './file-write.ts';
 import { Link } from './link.ts';
 import { OutputRoom } from './output-room.ts';
 import { asRefused } from './refused.ts';
+import { showScreen } from './screen.ts';
 import { DesktopWatch } from './session.ts';
 import { places, readSettings } from './settings.ts';
 import { Uploads } from './uploads.ts';
@@ -77,6 +78,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   read: readFile,
   write: (channel, asked) => writeFile(channel, asked, { uploads, ...settings }),
   list: listFiles,
+  screen: (channel) => showScreen(channel, at.screen),
 };
 
 /** Before an answer a refusal says why; after one only a reset can. */

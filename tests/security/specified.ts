@@ -9,6 +9,7 @@ import { guestOperations } from './specified/guest.ts';
 import { operationOperations } from './specified/operations.ts';
 import type { Specified } from './specified/shape.ts';
 import { sizeOperations } from './specified/sizes.ts';
+import { socketOperations } from './specified/sockets.ts';
 import { workspaceOperations } from './specified/workspaces.ts';
 
 export const specified: Record<string, Specified> = {
@@ -18,5 +19,6 @@ export const specified: Record<string, Specified> = {
   ...sizeOperations,
   ...computerOperations,
   ...guestOperations,
+  ...socketOperations,
   ...operationOperations,
 };

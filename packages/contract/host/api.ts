@@ -15,7 +15,16 @@ export const hostPaths = {
     `/computers/${id}/executions/${execution}/output`,
   files: (id: string) => `/computers/${id}/files`,
   fileList: (id: string) => `/computers/${id}/files/list`,
+  /** An upgrade to WebSocket. */
+  socket: (id: string, kind: HostSocketKind) => `/computers/${id}/sockets/${kind}`,
 } as const;
+
+/** What a WebSocket into a computer is for. */
+export const hostSocketKinds = ['screen', 'events', 'terminal'] as const;
+export type HostSocketKind = (typeof hostSocketKinds)[number];
+
+/** On an upgrade: `1` when the credential controls, absent when it only watches. */
+export const controlHeader = 'x-cubicle-control';
 
 const shape = z.object({ cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() });
 export type HostShape = z.infer<typeof shape>;
@@ -109,9 +118,12 @@ export const guestFailure = z.object({
     'file_too_large',
     'range',
     'unsupported',
+    'too_many_sockets',
   ]),
   /** A sentence for a person. */
   error: z.string(),
   size: z.number().optional(),
+  /** Of `too_many_sockets`. */
+  limit: z.int().optional(),
 });
 export type GuestFailure = z.infer<typeof guestFailure>;

@@ -1,6 +1,7 @@
 // The links of a host to the agents in its guests: what the host daemon calls. Everything that waits takes
 // a context first; what a guest says is checked, bounded and never believed beyond its own computer.
 
+import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import type { FileRange, Listing } from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import {
@@ -18,6 +19,7 @@ import {
 import type { Clock, Execution } from './executions.ts';
 import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
 import { Guest, type GuestEvent } from './guest.ts';
+import { screen } from './screen.ts';
 import { noAgent, type Result } from './result.ts';
 
 export interface GuestLinksOptions {
@@ -164,6 +166,12 @@ export class GuestLinks {
   async listFiles(context: Context, id: string, path: string): Promise<Result<Listing>> {
     const guest = this.#guests.get(id);
     return guest === undefined ? noAgent : listFiles(context, guest, path);
+  }
+
+  /** What the desktop's VNC server says, and says it to. */
+  async screen(context: Context, id: string): Promise<Result<{ readonly channel: Channel }>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : screen(context, guest);
   }
 
   #known(id: string): Guest {
