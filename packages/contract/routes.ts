@@ -8,6 +8,7 @@ import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
 import { operationRoutes } from './resources/operations.ts';
 import { sizeRoutes } from './resources/sizes.ts';
+import { socketRoutes } from './resources/sockets.ts';
 import { workspaceRoutes } from './resources/workspaces.ts';
 
 export const basePath = '/api/v1';
@@ -21,6 +22,7 @@ export const routes = {
   ...execRoutes,
   ...desktopRoutes,
   ...fileRoutes,
+  ...socketRoutes,
   ...operationRoutes,
 };
 

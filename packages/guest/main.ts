@@ -18,6 +18,7 @@ import { writeFile } from './file-write.ts';
 import { Link } from './link.ts';
 import { OutputRoom } from './output-room.ts';
 import { asRefused } from './refused.ts';
+import { showScreen } from './screen.ts';
 import { DesktopWatch } from './session.ts';
 import { places, readSettings } from './settings.ts';
 import { Uploads } from './uploads.ts';
@@ -81,6 +82,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   write: (channel, asked) => writeFile(channel, asked, { uploads, ...settings }),
   list: listFiles,
   desktop: (channel, asked) => screen.serve(channel, asked),
+  screen: (channel) => showScreen(channel, at.screen),
 };
 
 /** Before an answer a refusal says why; after one only a reset can. */

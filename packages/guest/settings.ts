@@ -38,6 +38,7 @@ export function places({ run, state }: Settings) {
   return {
     sessionEnv: join(run, 'session.env'),
     desktopReady: join(run, 'desktop-ready'),
+    screen: join(run, 'vnc.sock'),
     uploads: join(state, 'uploads'),
   };
 }

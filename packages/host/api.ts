@@ -4,7 +4,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { chmod, rm } from 'node:fs/promises';
 import { timingSafeEqual } from 'node:crypto';
 import { hostCommand, type HostReport } from '@cubicle/contract/host/api.ts';
+import type { Duplex } from 'node:stream';
 import type { Context } from './engine/engine.ts';
+import { refuse, type Sockets } from './sockets/sockets.ts';
 import type { Computers } from './computers.ts';
 
 export interface ApiParts {
@@ -13,6 +15,7 @@ export interface ApiParts {
   readonly host: () => Promise<HostReport['host']>;
   /** Calls into a guest; false when the path is none of theirs. */
   readonly guest: (call: GuestRequest) => Promise<boolean>;
+  readonly sockets: Sockets;
   readonly log: (problem: unknown) => void;
 }
 
@@ -45,6 +48,12 @@ export class HostApi {
     this.#server = createServer({ requestTimeout: 0, keepAliveTimeout: 60_000 }, answer);
     // An upload waits until it is wanted.
     this.#server.on('checkContinue', answer);
+    this.#server.on('upgrade', (request, socket, head) => {
+      void this.#upgrade(request, socket, head).catch((error: unknown) => {
+        this.#parts.log(error);
+        socket.destroy();
+      });
+    });
   }
 
   async listen(socketPath: string): Promise<void> {
@@ -96,6 +105,18 @@ export class HostApi {
     }
     const call = { context, computer, rest, query: url.searchParams, request, response };
     if (!(await this.#parts.guest(call))) sendJson(response, 404, { error: 'no such path' });
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    if (!this.#knows(request.headers.authorization)) {
+      return refuse(socket, 401, { error: 'not the control plane' });
+    }
+    const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://host');
+    const [, first, computer = '', what, kind = ''] = pathname.split('/');
+    if (first !== 'computers' || what !== 'sockets') {
+      return refuse(socket, 404, { error: 'no such path' });
+    }
+    await this.#parts.sockets.upgrade({ computer, kind, query, request, socket, head });
   }
 
   #knows(authorization: string | undefined): boolean {

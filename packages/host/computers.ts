@@ -12,6 +12,7 @@ import type { LinkFolders } from './link-folder.ts';
 import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
 import type { Resident, Roster } from './roster.ts';
+import type { SocketEnd } from './sockets/kind.ts';
 import { Turns } from './turns.ts';
 
 export interface ComputersParts {
@@ -24,6 +25,8 @@ export interface ComputersParts {
   readonly pool: Pool;
   /** Node and the agent, mounted read-only into every guest. */
   readonly agentDir: string;
+  /** What was about its running is over. */
+  readonly ended: (computer: string, end: SocketEnd) => void;
   readonly log: (problem: unknown) => void;
   /** The digest of the image behind a template's name. */
   readonly imageOf: (template: string) => Promise<string>;
@@ -160,6 +163,9 @@ export class Computers {
     if (boots) links.stopped(instance.id);
     roster.began(resident, boots ? 'boot' : 'session');
     this.#parts.census.note(resident, enginesWord[outcome.status] ?? 'stopped');
+    if (command.kind === 'restart') this.#parts.ended(computer, 'restarted');
+    else if (outcome.status === 'suspended') this.#parts.ended(computer, 'suspended');
+    else if (outcome.status === 'stopped') this.#parts.ended(computer, 'stopped');
     return outcome;
   }
 
@@ -304,6 +310,7 @@ export class Computers {
     await folders.remove(resident.instance);
     await this.#parts.frames.remove(resident.instance);
     roster.remove(computer);
+    this.#parts.ended(computer, 'removed');
   }
 
   #tell(computer: string, resident: Resident): HostComputer {

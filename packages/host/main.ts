@@ -20,6 +20,9 @@ import { progressBar } from './images/progress-bar.ts';
 import { LinkFolders } from './link-folder.ts';
 import { Pool } from './pool.ts';
 import { Roster } from './roster.ts';
+import type { SocketEnd } from './sockets/kind.ts';
+import { screenKind } from './sockets/screen.ts';
+import { Sockets } from './sockets/sockets.ts';
 
 export interface HostSettings {
   readonly dataDir: string;
@@ -72,8 +75,27 @@ export async function startHost(
     const imageOf = async () => image;
     const census = new Census(engine, links, roster);
     const frames = new Frames(join(folder, 'frames'), links);
-    const parts = { engine, links, folders, roster, census, frames, pool, agentDir, imageOf, log };
+    const ended = (computer: string, end: SocketEnd) => sockets.changed(computer, end);
+    const parts = {
+      engine,
+      links,
+      folders,
+      roster,
+      census,
+      frames,
+      pool,
+      agentDir,
+      imageOf,
+      ended,
+      log,
+    };
     const computers = new Computers(parts);
+    const sockets = new Sockets({
+      kinds: { screen: screenKind(links, roster) },
+      instanceOf: (computer) => roster.get(computer)?.instance,
+      guestState: (call, computer) => computers.guestState(call, computer),
+      log,
+    });
     await computers.adopt(context);
     pool.fillSoon();
 
@@ -90,6 +112,7 @@ export async function startHost(
       computers,
       host: async () => ({ ...host, waiting: pool.waiting }),
       guest: (call) => guests.answer(call),
+      sockets,
       log,
     });
     const socket = join(folder, 'host.sock');
@@ -99,6 +122,7 @@ export async function startHost(
       engine,
       async stop() {
         await pool.stop();
+        await sockets.stop();
         await api.close();
         await links.stop();
         await stopEngine();

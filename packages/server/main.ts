@@ -20,6 +20,8 @@ import { Operations } from './app/operations.ts';
 import { Reconciler } from './app/reconcile.ts';
 import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
+import { SocketCalls } from './app/socket-calls.ts';
+import { reviewMs, Sockets } from './app/sockets.ts';
 import { Workspaces } from './app/workspaces.ts';
 import { trimRevocationEvidence } from './db/api-keys.ts';
 import { keyLookup } from './db/authority.ts';
@@ -32,6 +34,7 @@ import { migrate } from './db/migrate.ts';
 import { listenForNews } from './db/news.ts';
 import { trimOperations } from './db/operations.ts';
 import { serviceKey } from './db/service-keys.ts';
+import { socketGrants } from './db/socket-grants.ts';
 import { keepFirstKey, refreshFirstKey } from './first-key.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { type BodyTimes, bodyTimes } from './http/body.ts';
@@ -39,6 +42,7 @@ import { Door } from './http/door.ts';
 import { Listener } from './http/listener.ts';
 import { HttpMetrics } from './http/metrics.ts';
 import { Pages } from './http/pages.ts';
+import { Upgrades } from './http/upgrades.ts';
 import { Fleet } from './hosts/fleet.ts';
 import { localToken } from './hosts/token.ts';
 import { makeLog } from './log.ts';
@@ -52,6 +56,7 @@ import { execHandlers } from './routes/exec.ts';
 import { fileHandlers } from './routes/files.ts';
 import { joinHandlers } from './routes/handler.ts';
 import { operationHandlers } from './routes/operations.ts';
+import { socketHandlers } from './routes/sockets.ts';
 import { sizeHandlers } from './routes/sizes.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
 import { baseUrl, type Settings } from './settings.ts';
@@ -129,12 +134,19 @@ export async function startServer(
     const firstKeyKept = await refreshFirstKey(settings.dataDir, url);
 
     const memory = new RecentAuthorities();
+    const origin = new URL(url).origin;
+    const credentials = new Credentials(await serviceKey(database, 'credentials'), origin);
+    const sockets = new Sockets(credentials, socketGrants(database));
     const news = listenForNews(database.connection, {
-      changed: (kind, id) =>
-        kind === 'account' || kind === 'user' || kind === 'key'
-          ? memory.forget(kind, id)
-          : memory.forgetAll(),
-      missed: () => memory.forgetAll(),
+      changed: (kind, id) => {
+        if (kind === 'account' || kind === 'user' || kind === 'key') memory.forget(kind, id);
+        else if (kind !== 'computer') memory.forgetAll();
+        sockets.changed(kind, id);
+      },
+      missed: () => {
+        memory.forgetAll();
+        void sockets.review();
+      },
     });
     undo.push(() => news.close());
     memory.trustWhile(() => news.fresh());
@@ -161,13 +173,13 @@ export async function startServer(
     const inventory = options.inventory ?? recordedInventory(database);
     const fleet = new Fleet(database, localToken);
     const lifecycle = new Lifecycle(database, fleet);
-    const origin = new URL(url).origin;
-    const credentials = new Credentials(await serviceKey(database, 'credentials'), origin);
     const computers = new Computers(database, fleet, credentials);
     const changes = new ComputerChanges(lifecycle, computers, fleet);
     const guest = new GuestCalls(computers, changes, fleet);
+    const calls = new SocketCalls(fleet);
     const reconciler = new Reconciler(database, fleet);
     housekeeping.every(renewMs, 'holding operations', () => lifecycle.renew());
+    housekeeping.every(reviewMs, 'reviewing sockets', () => sockets.review());
     housekeeping.every(1_000, 'taking up operations', () => lifecycle.takeUp());
     housekeeping.every(2_000, 'reconciling', () => reconciler.run());
     housekeeping.every(60_000, 'trimming operations', () => trimOperations(database));
@@ -185,9 +197,11 @@ export async function startServer(
       ...execHandlers(guest),
       ...desktopHandlers(new Desktop(computers, guest)),
       ...fileHandlers(guest),
+      ...socketHandlers(),
       ...operationHandlers(new Operations(database, lifecycle)),
     });
     undo.push(() => listener.drain(drainMs));
+    undo.push(async () => sockets.stop());
     listener.open(
       new Door({
         entries,
@@ -197,6 +211,7 @@ export async function startServer(
         uses,
         bodyTimes: options.bodyTimes ?? bodyTimes,
       }),
+      new Upgrades({ sockets, calls, metrics, log }),
     );
     log.info({ base_url: url }, 'serving');
     const registerHost = (host: HostRow) => fleet.register(host);

@@ -10,6 +10,7 @@ import { guestOperations } from './specified/guest.ts';
 import { operationOperations } from './specified/operations.ts';
 import type { Specified } from './specified/shape.ts';
 import { sizeOperations } from './specified/sizes.ts';
+import { socketOperations } from './specified/sockets.ts';
 import { workspaceOperations } from './specified/workspaces.ts';
 
 export const specified: Record<string, Specified> = {
@@ -20,5 +21,6 @@ export const specified: Record<string, Specified> = {
   ...computerOperations,
   ...guestOperations,
   ...desktopOperations,
+  ...socketOperations,
   ...operationOperations,
 };

@@ -69,6 +69,7 @@ export const request = taggedBy('op', {
   list: fields({ op: oneOf('list'), path }),
   /** What is asked of the desktop follows as data, see desktop.ts. */
   desktop: fields({ op: oneOf('desktop'), want: oneOf(...desktopWants) }),
+  screen: fields({ op: oneOf('screen') }),
 });
 export type GuestRequest = Shaped<typeof request>;
 export type Session = Shaped<typeof session>;
@@ -113,6 +114,9 @@ export const killAnswer = fields({ killed: flag });
 /** Data of stream 0 follows. `length` and `size` are null for what has no measure, such as /proc. */
 export const readAnswer = fields({ start: size, length: orNull(size), size: orNull(size) });
 export type ReadAnswer = Shaped<typeof readAnswer>;
+
+/** RFB follows, both ways, as data of stream 0: what the desktop's own VNC server says. */
+export const screenAnswer = fields({});
 
 export const writeAnswer = fields({ bytes: size });
 export const listAnswer = fields({ bytes: whole(0, 2 * sizes.listing) });

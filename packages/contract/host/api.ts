@@ -17,7 +17,16 @@ export const hostPaths = {
   fileList: (id: string) => `/computers/${id}/files/list`,
   screenshot: (id: string) => `/computers/${id}/screenshot`,
   desktop: (id: string, want: string) => `/computers/${id}/desktop/${want}`,
+  /** An upgrade to WebSocket. */
+  socket: (id: string, kind: HostSocketKind) => `/computers/${id}/sockets/${kind}`,
 } as const;
+
+/** What a WebSocket into a computer is for. */
+export const hostSocketKinds = ['screen', 'events', 'terminal'] as const;
+export type HostSocketKind = (typeof hostSocketKinds)[number];
+
+/** On an upgrade: `1` when the credential controls, absent when it only watches. */
+export const controlHeader = 'x-cubicle-control';
 
 const shape = z.object({ cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() });
 export type HostShape = z.infer<typeof shape>;
@@ -118,9 +127,12 @@ export const guestFailure = z.object({
     'unconfirmed',
     'no_frame',
     'unsupported',
+    'too_many_sockets',
   ]),
   /** A sentence for a person. */
   error: z.string(),
   size: z.number().optional(),
+  /** Of `too_many_sockets`. */
+  limit: z.int().optional(),
 });
 export type GuestFailure = z.infer<typeof guestFailure>;

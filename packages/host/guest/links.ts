@@ -2,6 +2,7 @@
 // a context first; what a guest says is checked, bounded and never believed beyond its own computer.
 
 import type { ScreenshotAsk } from '@cubicle/contract/guest/desktop.ts';
+import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import type { FileRange, Listing } from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import {
@@ -26,6 +27,7 @@ import {
 import type { Clock, Execution } from './executions.ts';
 import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
 import { Guest, type GuestEvent } from './guest.ts';
+import { screen } from './screen.ts';
 import { noAgent, type Result } from './result.ts';
 
 export interface GuestLinksOptions {
@@ -187,6 +189,12 @@ export class GuestLinks {
   async screenshot(context: Context, id: string, ask: ScreenshotAsk): Promise<Result<Screenshot>> {
     const guest = this.#guests.get(id);
     return guest === undefined ? noAgent : takeScreenshot(context, guest, ask);
+  }
+
+  /** What the desktop's VNC server says, and says it to. */
+  async screen(context: Context, id: string): Promise<Result<{ readonly channel: Channel }>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : screen(context, guest);
   }
 
   #known(id: string): Guest {

@@ -2,6 +2,7 @@
 // between "never asked" and "asked, not heard" is kept: only the second leaves an outcome unknown.
 
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
 import {
@@ -35,6 +36,13 @@ export interface HostRequest {
   readonly body?: string | AsyncIterable<Uint8Array>;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+}
+
+/** An upgraded connection to a host. */
+export interface HostStream {
+  readonly headers: IncomingMessage['headers'];
+  readonly socket: Duplex;
+  readonly head: Buffer;
 }
 
 export class Host {
@@ -126,6 +134,39 @@ export class Host {
           pipeline(content, request).catch((error: Error) => request.destroy(error));
         });
       }
+    });
+  }
+
+  /** A WebSocket of the host's, or its answer where it refused; the body is the caller's to read. */
+  upgrade({
+    path,
+    headers,
+    timeoutMs,
+    signal,
+  }: Omit<HostRequest, 'method' | 'body'>): Promise<HostStream | IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const request = httpRequest({
+        socketPath: this.#address.address.replace(/^unix:/, ''),
+        path,
+        headers: { authorization: `Bearer ${this.#token()}`, ...headers },
+        // The connection becomes somebody's socket, so nobody else's request may be on it.
+        agent: false,
+        timeout: timeoutMs,
+        ...(signal && { signal }),
+      });
+      request.on('upgrade', ({ headers: told }, socket, head) => {
+        request.setTimeout(0);
+        resolve({ headers: told, socket, head });
+      });
+      request.on('response', (response) => {
+        request.setTimeout(0);
+        resolve(response);
+      });
+      request.on('timeout', () => request.destroy(new Error('the host did not answer in time')));
+      request.on('error', (cause) =>
+        reject(new HostAway(`host ${this.id}: ${cause.message}`, { cause })),
+      );
+      request.end();
     });
   }
 

@@ -1,0 +1,127 @@
+// The live desktop: RFB between a viewer and the guest's VNC server. Whoever controls is passed through;
+// whoever watches is kept from everything but watching (wire-guest section 10).
+
+import type { WebSocket } from 'ws';
+import type { Channel } from '@cubicle/contract/guest/channel.ts';
+import { limits } from '@cubicle/contract/limits.ts';
+import { closeCodes } from '@cubicle/contract/sockets.ts';
+import type { GuestLinks } from '../guest/links.ts';
+import type { Roster } from '../roster.ts';
+import type { SocketCall, SocketKind } from './kind.ts';
+import { type Conversation, controlling, watching } from './rfb/client.ts';
+import { shown } from './rfb/server.ts';
+import { Sieve, Unreadable } from './rfb/sieve.ts';
+
+export function screenKind(links: GuestLinks, roster: Roster): SocketKind {
+  return {
+    most: limits.screensPerComputer,
+    async check({ computer, instance }) {
+      if (links.ready(instance)) return undefined;
+      if (links.connected(instance)) {
+        return { failure: 'desktop_absent', error: 'The desktop is not up.' };
+      }
+      const failure = roster.isStarting(computer) ? 'starting' : 'silent';
+      return { failure, error: 'The computer’s agent is not connected.' };
+    },
+    open: (call, socket) => void show(links, roster, call, socket),
+  };
+}
+
+async function show(
+  links: GuestLinks,
+  roster: Roster,
+  { computer, instance, control }: SocketCall,
+  socket: WebSocket,
+): Promise<void> {
+  const gone = new AbortController();
+  socket.once('close', () => gone.abort(new Error('the viewer is gone')));
+  socket.pause();
+  try {
+    const result = await links.screen({ signal: gone.signal }, instance);
+    if (!result.ok) return socket.close(closeCodes.tryAgain, result.failure);
+    const { channel } = result;
+    const sides = control
+      ? controlled(() => roster.use(computer)())
+      : watched({ pixels: undefined, asked: false });
+    const give = (error: unknown) => endFor(socket, error);
+    listen(socket, channel, sides.fromViewer, give);
+    socket.resume();
+    await tell(socket, channel, sides.fromServer);
+    socket.close(closeCodes.tryAgain, 'the desktop ended');
+  } catch (error) {
+    endFor(socket, error);
+  }
+}
+
+interface Sides {
+  readonly fromViewer: (chunk: Buffer) => Buffer[];
+  readonly fromServer: (chunk: Buffer) => Buffer[];
+}
+
+function watched(conversation: Conversation): Sides {
+  const [viewer, server] = [new Sieve(watching(conversation)), new Sieve(shown(conversation))];
+  return {
+    fromViewer: (chunk) => viewer.feed(chunk),
+    fromServer: (chunk) => server.feed(chunk),
+  };
+}
+
+/** Nothing is changed; it is only looked at for whether somebody acts, which is use of the computer. */
+function controlled(used: () => void): Sides {
+  const viewer = new Sieve(controlling(used));
+  let readable = true;
+  return {
+    fromViewer(chunk) {
+      try {
+        if (readable) viewer.feed(chunk);
+      } catch {
+        readable = false;
+      }
+      if (!readable) used();
+      return [chunk];
+    },
+    fromServer: (chunk) => [chunk],
+  };
+}
+
+/** One message at a time: the socket rests until the guest has taken what came. */
+function listen(
+  socket: WebSocket,
+  channel: Channel,
+  sift: (chunk: Buffer) => Buffer[],
+  give: (error: unknown) => void,
+): void {
+  let last = Promise.resolve();
+  let waiting = 0;
+  const take = async (bytes: Buffer) => {
+    for (const piece of sift(bytes)) await channel.send(0, piece);
+    waiting -= 1;
+    if (waiting === 0) socket.resume();
+  };
+  socket.on('message', (data, isBinary) => {
+    if (!isBinary) return give(new Unreadable('RFB comes in binary messages'));
+    waiting += 1;
+    socket.pause();
+    last = last.then(() => take(data as Buffer)).catch(give);
+  });
+}
+
+/** As fast as the viewer reads: what is in between is one piece and one window of the channel. */
+async function tell(
+  socket: WebSocket,
+  channel: Channel,
+  sift: (chunk: Buffer) => Buffer[],
+): Promise<void> {
+  for (let piece = await channel.receive(); piece; piece = await channel.receive()) {
+    for (const bytes of sift(piece.bytes)) {
+      await new Promise<void>((sent) => socket.send(bytes, () => sent()));
+    }
+  }
+}
+
+function endFor(socket: WebSocket, error: unknown): void {
+  const refused = error instanceof Unreadable;
+  socket.close(refused ? closeCodes.refused : closeCodes.tryAgain, refused ? error.message : '');
+  // Nothing more is read of whoever breaks the rules, not even its answer to the close.
+  if (refused) setTimeout(() => socket.terminate(), 1_000).unref();
+}
