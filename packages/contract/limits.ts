@@ -24,6 +24,12 @@ export const limits = {
   execBackground: 16,
   file: 64 * MiB,
   path: 4096,
+  /** One input frame, and what of a session's input may wait for its shell. */
+  terminalInput: 1 * MiB,
+  terminalSessions: 8,
+  terminalAttachments: 16,
+  /** Columns or rows; a larger screen is taken for this one. */
+  terminalSide: 4_096,
   idempotencyHours: 24,
   operationDays: 7,
   /** Minutes; the supplement's bound of idle_suspend_min. */

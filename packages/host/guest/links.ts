@@ -1,7 +1,14 @@
 // The links of a host to the agents in its guests: what the host daemon calls. Everything that waits takes
 // a context first; what a guest says is checked, bounded and never believed beyond its own computer.
 
-import type { FileRange, Listing } from '@cubicle/contract/guest/messages.ts';
+import {
+  type FileRange,
+  type GuestRequest,
+  type Listing,
+  type Refusal,
+  type TerminalAnswer,
+  terminalAnswer,
+} from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import {
   type CommandRequest,
@@ -17,8 +24,8 @@ import {
 } from './exec.ts';
 import type { Clock, Execution } from './executions.ts';
 import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
-import { Guest, type GuestEvent } from './guest.ts';
-import { noAgent, type Result } from './result.ts';
+import { type Answered, Guest, type GuestEvent } from './guest.ts';
+import { type Failed, noAgent, type Result } from './result.ts';
 
 export interface GuestLinksOptions {
   /** Told at once, in order; it must not throw. */
@@ -164,6 +171,18 @@ export class GuestLinks {
   async listFiles(context: Context, id: string, path: string): Promise<Result<Listing>> {
     const guest = this.#guests.get(id);
     return guest === undefined ? noAgent : listFiles(context, guest, path);
+  }
+
+  /** An attachment to a terminal: the caller owns its channel, which lasts no longer than the signal. */
+  async terminal(
+    context: Context,
+    id: string,
+    request: Extract<GuestRequest, { op: 'terminal' }>,
+    refused: (refusal: Refusal) => Failed,
+  ): Promise<Result<Answered<TerminalAnswer>>> {
+    const guest = this.#guests.get(id);
+    if (guest === undefined) return noAgent;
+    return guest.ask(context, request, terminalAnswer, refused, async () => {});
   }
 
   #known(id: string): Guest {
