@@ -68,9 +68,10 @@ export class Client implements Ends {
     return this.frames.at(-1);
   }
 
-  /** A quiet shell: no prompt, no echo, so that only what is asked for shows. */
+  /** A shell that edits no lines, prompts for none and echoes none: only what is asked for shows. */
   async calm(): Promise<void> {
-    this.type('stty -echo; PS1=; PS2=; echo ca""lm\n');
+    this.type('exec env PS1= PS2= bash --norc --noediting\n');
+    this.type('stty -echo; echo ca""lm\n');
     await this.shows(/^calm\r\n/m);
     this.bytes = Buffer.alloc(0);
   }

@@ -17,6 +17,8 @@ import time
 
 KEPT = 256 * 1024
 PIECE = 64 * 1024
+# With its header, what the agent reads at a time.
+OUTPUT = PIECE - 5
 # The host lets no more than 1 MiB pend; whoever sends more waits here.
 MOST_PENDING = 1024 * 1024 + PIECE
 # Connections that have not attached.
@@ -132,7 +134,6 @@ class Session:
                 self.retire()
                 return
             self.turn()
-        self.retire()
         # The last of the output is the reader's, however slow it is.
         while self.attached is not None and self.attached.unsent:
             self.turn()
@@ -200,6 +201,8 @@ class Session:
 
     def attach(self, visitor, size):
         columns, rows = struct.unpack(">HH", size)
+        if self.attached is not None:
+            self.hear_out()
         if self.shell is None:
             self.start(columns, rows)
         else:
@@ -215,8 +218,21 @@ class Session:
         self.taken = 0
         recent = replayable(self.kept)
         visitor.send(frame("H", struct.pack(">I", len(self.pending))))
-        for at in range(0, len(recent), PIECE):
-            visitor.send(frame("O", recent[at : at + PIECE]))
+        for at in range(0, len(recent), OUTPUT):
+            visitor.send(frame("O", recent[at : at + OUTPUT]))
+
+    def hear_out(self):
+        """What was typed before another attached is not lost."""
+        try:
+            while len(self.pending) < MOST_PENDING:
+                before = len(self.attached.received)
+                for kind, payload in self.attached.frames():
+                    self.obey(kind, payload)
+                    before = None
+                if before == len(self.attached.received):
+                    return
+        except (EOFError, OSError, struct.error):
+            self.detach()
 
     def detach(self):
         self.attached.connection.close()
@@ -243,7 +259,7 @@ class Session:
         if events & select.POLLOUT:
             self.feed()
         if events & (select.POLLIN | select.POLLHUP):
-            self.pass_on(PIECE)
+            self.pass_on(OUTPUT)
 
     def feed(self):
         try:
@@ -358,9 +374,11 @@ class Session:
         self.code = code if code >= 0 else 128 - code
         # What it wrote is still in the pty, 64 KiB or so; what others go on writing is not the shell's.
         for _ in range(4):
-            if not self.pass_on(PIECE):
+            if not self.pass_on(OUTPUT):
                 break
         self.tell_taken()
+        # Before it is told: whoever hears of it may ask for another session at once.
+        self.retire()
         if self.attached is not None:
             try:
                 self.attached.send(frame("X", bytes([self.code])))

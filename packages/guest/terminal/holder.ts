@@ -114,6 +114,11 @@ export class HolderLink {
     socket.off('close', free.resolve);
   }
 
+  /** No more input. The holder lets go when it has heard all of it. */
+  end(): void {
+    this.#socket.end();
+  }
+
   close(): void {
     this.#socket.destroy();
   }

@@ -53,8 +53,9 @@ export class Terminals {
     }
     const { holder, pending } = attached;
     channel.accept(encodeMessage({ pending, lost_race: false } satisfies TerminalAnswer));
+    void passInput(channel, holder);
     try {
-      await Promise.race([passInput(channel, holder), passOutput(channel, holder)]);
+      await passOutput(channel, holder);
     } finally {
       holder.close();
       channel.end();
@@ -145,8 +146,11 @@ async function passInput(channel: Channel, holder: HolderLink): Promise<void> {
         await holder.write(resizeFrame(cols, rows));
       }
     }
+    // Nobody is there any more, but what was typed before that is not lost.
+    holder.end();
   } catch {
     // The host gave up, or is gone.
+    holder.close();
   }
 }
 

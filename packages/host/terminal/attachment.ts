@@ -36,7 +36,13 @@ interface Verdict {
   readonly frame?: TerminalFrame;
   readonly code: number;
   readonly reason: string;
+  /** False: there is nobody to be told. */
+  readonly tell?: false;
+  /** The guest still gets the input that was accepted. */
+  readonly flush?: true;
 }
+
+const over = new Error('the attachment is over');
 
 /** Close codes. The specification names 1000 for `detached` alone. */
 const codes = { done: 1000, refused: 1008, broken: 1011, away: 1012, full: 1013 } as const;
@@ -52,7 +58,10 @@ export class Attachment {
   #size: TerminalSize | undefined;
   #ends: Ends | undefined;
   #verdict: Verdict | undefined;
-  #news = Promise.withResolvers<void>();
+  /** Its socket is gone; and its channel is. */
+  #leaving = false;
+  #gone = false;
+  #news: PromiseWithResolvers<void> | undefined;
   #room: PromiseWithResolvers<void> | undefined;
 
   constructor(
@@ -94,6 +103,7 @@ export class Attachment {
         frame: { type: 'error', reason: 'input_overflow', message },
         code: codes.refused,
         reason: 'input overflow',
+        flush: true,
       });
       return;
     }
@@ -120,26 +130,31 @@ export class Attachment {
     this.#room = undefined;
   }
 
-  /** The socket is gone, for whatever reason. The session lives on. */
+  /** The socket is gone, for whatever reason. The session lives on, and gets what was typed before. */
   leave(): void {
-    this.#finish({ code: codes.done, reason: '' }, false);
-    this.#left(this);
+    this.#finish({ code: codes.done, reason: '', tell: false, flush: true });
+    this.#leaving = true;
+    if (this.#gone) this.#left(this);
   }
 
   /** Another attachment has the session. */
   displace(): void {
+    // What still waits would come on top of what the newer one may send.
+    if (this.over) this.#drop();
     const reason = 'Another connection attached to this session.';
     this.#finish({ frame: { type: 'detached', reason }, code: codes.done, reason: 'detached' });
   }
 
   /** The computer is no longer there to be typed at. */
   dismiss(reason: string): void {
-    this.#finish({ code: codes.away, reason });
+    this.#finish({ code: codes.away, reason, flush: true });
   }
 
+  /** Its place is needed. */
   cut(): void {
-    this.#ends?.cut();
-    this.leave();
+    this.#drop();
+    if (!this.#leaving) this.#ends?.cut();
+    this.#left(this);
   }
 
   async #passInput(): Promise<void> {
@@ -150,9 +165,14 @@ export class Attachment {
         await this.#channel.send(1, encodeMessage(size satisfies TerminalResize));
       }
       const bytes = this.#queue.shift();
-      if (bytes !== undefined) await this.#channel.send(0, bytes);
-      if (this.over) return;
-      if (bytes === undefined && this.#size === undefined) await this.#news.promise;
+      if (bytes !== undefined) {
+        await this.#channel.send(0, bytes);
+      } else if (this.over) {
+        return this.#channel.end();
+      } else if (this.#size === undefined) {
+        this.#news = Promise.withResolvers();
+        await this.#news.promise;
+      }
     }
   }
 
@@ -160,8 +180,9 @@ export class Attachment {
     try {
       for (;;) {
         const piece = await this.#channel.receive();
-        if (this.over) return;
         if (piece === undefined) break;
+        // The last of the input is on its way, and nobody sees what it does.
+        if (this.over) continue;
         if (piece.stream === 1) this.#hear(piece.bytes);
         else if (piece.stream !== 0) this.#fault('data on a stream that terminals do not have');
         else if (!ends.output(piece.bytes)) {
@@ -173,10 +194,12 @@ export class Attachment {
       this.#finish({ frame: { type: 'error', message }, code: codes.broken, reason: 'it ended' });
     } catch (error) {
       if (error instanceof ChannelFailure && error.kind === 'lost') {
-        return this.dismiss('the computer’s agent is away; the session lives on');
+        this.dismiss('the computer’s agent is away; the session lives on');
       }
       this.#finish({ code: codes.broken, reason: 'the computer’s agent failed' });
     }
+    this.#gone = true;
+    if (this.#leaving) this.#left(this);
   }
 
   #hear(message: Buffer): void {
@@ -199,23 +222,30 @@ export class Attachment {
   }
 
   /** Once: whatever comes first is why. */
-  #finish(verdict: Verdict, tell = true): void {
+  #finish(verdict: Verdict): void {
     if (this.#verdict !== undefined) return;
     this.#verdict = verdict;
-    this.#channel.reset(new Error('the attachment is over'));
-    this.#queue.clear();
+    this.#gone = this.#ends === undefined;
+    if (verdict.flush !== true || this.#gone) this.#drop();
     this.#wake();
     this.drained();
-    if (tell && this.#ends !== undefined) this.#tell(this.#ends, verdict);
+    if (this.#ends !== undefined) this.#tell(this.#ends, verdict);
   }
 
-  #tell(ends: Ends, { frame, code, reason }: Verdict): void {
+  /** What is on its way in either direction is given up. */
+  #drop(): void {
+    this.#channel.reset(over);
+    this.#queue.clear();
+  }
+
+  #tell(ends: Ends, { frame, code, reason, tell }: Verdict): void {
+    if (tell === false) return;
     if (frame !== undefined) ends.control(frame);
     ends.close(code, reason);
   }
 
   #wake(): void {
-    this.#news.resolve();
-    this.#news = Promise.withResolvers();
+    this.#news?.resolve();
+    this.#news = undefined;
   }
 }
