@@ -5,7 +5,19 @@ import { limits } from './limits.ts';
 /** A session's name: it is a file's name in the guest, where a socket's path has 107 bytes. */
 export const sessionPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-export const terminalDefaults = { session: 'main', cols: 80, rows: 24 } as const;
+export interface TerminalRequest extends TerminalSize {
+  readonly session: string;
+}
+
+/** What the query of an upgrade asks for; nothing when it makes no sense. Other parameters are not ours. */
+export function readTerminalQuery(query: URLSearchParams): TerminalRequest | undefined {
+  const session = query.get('session') ?? 'main';
+  const [cols, rows] = [query.get('cols') ?? '80', query.get('rows') ?? '24'];
+  if (!sessionPattern.test(session) || !/^\d{1,9}$/.test(cols) || !/^\d{1,9}$/.test(rows)) {
+    return undefined;
+  }
+  return { session, ...boundedSize(Number(cols), Number(rows)) };
+}
 
 export type TerminalFrame =
   | { readonly type: 'exit'; readonly code: number; readonly input_lost?: true }

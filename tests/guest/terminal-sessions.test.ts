@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GuestLinks } from '../../packages/host/guest/links.ts';
 import { Terminals } from '../../packages/host/terminal/terminals.ts';
-import { sessionPattern } from '../../packages/contract/terminal.ts';
+import { readTerminalQuery, sessionPattern } from '../../packages/contract/terminal.ts';
 import { limits } from '../../packages/contract/limits.ts';
 import { until } from '../support/until.ts';
 import { computer, context, Rig } from './rig.ts';
-import { Client, TerminalRig } from './terminal-client.ts';
+import { type Client, TerminalRig } from './terminal-client.ts';
 
 const names = (count: number) => Array.from({ length: count }, (_, i) => `s${i}`);
 
@@ -138,6 +138,16 @@ test('Part 8 Sizes: sixteen attachments; then no new session, and old sockets ar
   clients[1]?.attachment.leave();
   clients[1]?.attachment.leave();
   await rig.open('new');
+});
+
+test('Part 4 Terminal: the query names session and size, and has defaults', () => {
+  const read = (query: string) => readTerminalQuery(new URLSearchParams(query));
+  assert.deepEqual(read('token=x'), { session: 'main', cols: 80, rows: 24 });
+  assert.deepEqual(read('session=a&cols=100&rows=30'), { session: 'a', cols: 100, rows: 30 });
+  assert.deepEqual(read('cols=0&rows=99999'), { session: 'main', cols: 1, rows: 4_096 });
+  for (const query of ['session=', 'session=a/b', 'cols=', 'cols=8.5', 'rows=-1', 'rows=1e3']) {
+    assert.equal(read(query), undefined, query);
+  }
 });
 
 test('names are bounded, and the longest works', async (t) => {

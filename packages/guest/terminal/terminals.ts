@@ -100,7 +100,11 @@ export class Terminals {
     const { name, uid, gid, home, shell } = account;
     await startHolder({
       socket: path,
-      ...{ shell, home, user: name, uid, gid },
+      user: name,
+      uid,
+      gid,
+      home,
+      shell,
       env: { ...env, TERM: 'xterm-256color', COLORTERM: 'truecolor' },
     });
     return reach(path);

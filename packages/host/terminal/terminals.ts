@@ -2,7 +2,7 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { limits } from '@cubicle/contract/limits.ts';
-import { boundedSize } from '@cubicle/contract/terminal.ts';
+import { boundedSize, type TerminalRequest } from '@cubicle/contract/terminal.ts';
 import type { GuestLinks } from '../guest/links.ts';
 import { Turns } from '../turns.ts';
 import { Attachment } from './attachment.ts';
@@ -14,13 +14,6 @@ import {
   type TerminalRefusal,
   unreachable,
 } from './refusals.ts';
-
-export interface TerminalRequest {
-  /** Of `sessionPattern`. */
-  readonly session: string;
-  readonly cols: number;
-  readonly rows: number;
-}
 
 /** What the host knows of an instance. */
 export interface Standing {
