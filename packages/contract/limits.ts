@@ -26,6 +26,12 @@ export const limits = {
   path: 4096,
   /** What may be put on a clipboard. */
   clipboard: 64 * KiB,
+  /** One input frame, and what of a session's input may wait for its shell. */
+  terminalInput: 1 * MiB,
+  terminalSessions: 8,
+  terminalAttachments: 16,
+  /** Columns or rows; a larger screen is taken for this one. */
+  terminalSide: 4_096,
   idempotencyHours: 24,
   operationDays: 7,
   /** Minutes; the supplement's bound of idle_suspend_min. */

@@ -1,6 +1,7 @@
 // The agent in a computer: joins the link to the host with what it serves. Ships as one file.
 
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import {
   encodeMessage,
@@ -21,6 +22,7 @@ import { asRefused } from './refused.ts';
 import { showScreen } from './screen.ts';
 import { DesktopWatch } from './session.ts';
 import { places, readSettings } from './settings.ts';
+import { Terminals } from './terminal/terminals.ts';
 import { Uploads } from './uploads.ts';
 import { randomName } from './random-name.ts';
 
@@ -32,8 +34,7 @@ const sweepMs = 30_000;
 const makeWay = 75;
 
 mkdirSync(settings.run, { recursive: true });
-rmSync(settings.exec, { recursive: true, force: true });
-mkdirSync(settings.exec, { mode: 0o700 });
+clearExec();
 
 const uploads = new Uploads(at.uploads);
 const commands = new Commands({
@@ -44,6 +45,11 @@ const commands = new Commands({
   exited: ({ id }, exitCode) => {
     link.tell({ type: 'exited', execution_id: id, exit_code: exitCode });
   },
+});
+const terminals = new Terminals({
+  folder: at.terminals,
+  sessionEnv: at.sessionEnv,
+  user: settings.user,
 });
 const desktop = new DesktopWatch(at.desktopReady, (ready) => {
   link.tell({ type: 'desktop', ready });
@@ -83,6 +89,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   list: listFiles,
   desktop: (channel, asked) => screen.serve(channel, asked),
   screen: (channel) => showScreen(channel, at.screen),
+  terminal: (channel, asked) => terminals.attach(channel, asked),
 };
 
 /** Before an answer a refusal says why; after one only a reset can. */
@@ -92,6 +99,15 @@ function decline(channel: Channel, error: unknown): void {
     encodeMessage({ reason, size, detail: message.slice(0, 200) } satisfies Refusal),
     error,
   );
+}
+
+/** Of what an agent before left, terminals alone are of use: they go on. */
+function clearExec(): void {
+  mkdirSync(settings.exec, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(settings.exec)) {
+    const path = join(settings.exec, name);
+    if (path !== at.terminals) rmSync(path, { recursive: true, force: true });
+  }
 }
 
 /** A container has its host's boot id; the start of its first process tells one boot from the next. */

@@ -7,7 +7,7 @@ export interface Settings {
   readonly link: string;
   /** What the desktop's session says of itself. Its user writes there too. */
   readonly run: string;
-  /** Output and pipes of commands: volatile, and root's alone. */
+  /** Output and pipes of commands, sockets of terminals: volatile, and root's alone. */
   readonly exec: string;
   /** Survives a reboot of the guest: which uploads were under way. */
   readonly state: string;
@@ -34,11 +34,12 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   };
 }
 
-export function places({ run, state }: Settings) {
+export function places({ run, state, exec }: Settings) {
   return {
     sessionEnv: join(run, 'session.env'),
     desktopReady: join(run, 'desktop-ready'),
     screen: join(run, 'vnc.sock'),
     uploads: join(state, 'uploads'),
+    terminals: join(exec, 'terminals'),
   };
 }

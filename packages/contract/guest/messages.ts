@@ -2,6 +2,7 @@
 
 import { idPattern } from '../ids.ts';
 import { limits } from '../limits.ts';
+import { sessionPattern } from '../terminal.ts';
 import { ProtocolError } from './protocol-error.ts';
 import {
   either,
@@ -26,6 +27,7 @@ const size = whole(0, Number.MAX_SAFE_INTEGER);
 const orNull = <T>(shape: Shape<T>) => either(shape, oneOf(null));
 const exitCode = whole(-1, 255);
 const path = text(limits.path);
+const side = whole(1, limits.terminalSide);
 
 /** What an agent says first. What it does not name it no longer knows. */
 export const agentHello = fields({
@@ -70,6 +72,14 @@ export const request = taggedBy('op', {
   /** What is asked of the desktop follows as data, see desktop.ts. */
   desktop: fields({ op: oneOf('desktop'), want: oneOf(...desktopWants) }),
   screen: fields({ op: oneOf('screen') }),
+  /** `create`: a session of this name is made where there is none. */
+  terminal: fields({
+    op: oneOf('terminal'),
+    session: matching(sessionPattern),
+    cols: side,
+    rows: side,
+    create: flag,
+  }),
 });
 export type GuestRequest = Shaped<typeof request>;
 export type Session = Shaped<typeof session>;
@@ -143,6 +153,29 @@ const controls = /[\u0000-\u001f\u007f-\u009f]/;
 export function listedName(name: string): boolean {
   return name !== '' && name.isWellFormed() && !controls.test(name) && !name.includes('/');
 }
+
+/**
+ * What is typed and shown follows both ways as data of stream 0, and on stream 1 a message a frame.
+ * `pending`: bytes of input that an earlier attachment left. `lost_race`: somebody else took the last place
+ * for a session meanwhile, and nothing follows.
+ */
+export const terminalAnswer = fields({
+  pending: whole(0, 2 * limits.terminalInput),
+  lost_race: flag,
+});
+export type TerminalAnswer = Shaped<typeof terminalAnswer>;
+
+/** The host on stream 1. */
+export const terminalResize = fields({ cols: side, rows: side });
+export type TerminalResize = Shaped<typeof terminalResize>;
+
+/** The agent on stream 1. `taken`: so many more bytes of input have reached the pty. */
+export const terminalNews = taggedBy('type', {
+  taken: fields({ type: oneOf('taken'), bytes: whole(1, 2 * limits.terminalInput) }),
+  detached: fields({ type: oneOf('detached') }),
+  exited: fields({ type: oneOf('exited'), code: whole(0, 255) }),
+});
+export type TerminalNews = Shaped<typeof terminalNews>;
 
 const refusalReasons = [
   'absent',

@@ -34,7 +34,7 @@ export const sizes = {
 } as const;
 
 export const counts = {
-  /** Data streams of a channel: 0 the request or a file, 1 stdout, 2 stderr. */
+  /** Data streams of a channel: 0 the request, a file or a terminal, 1 stdout or messages, 2 stderr. */
   streams: 3,
   /** Channels of one link, those that wait for a peer's last word included. */
   channels: 128,

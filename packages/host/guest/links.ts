@@ -3,7 +3,14 @@
 
 import type { ScreenshotAsk } from '@cubicle/contract/guest/desktop.ts';
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
-import type { FileRange, Listing } from '@cubicle/contract/guest/messages.ts';
+import {
+  type FileRange,
+  type GuestRequest,
+  type Listing,
+  type Refusal,
+  type TerminalAnswer,
+  terminalAnswer,
+} from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import {
   type CommandRequest,
@@ -26,9 +33,9 @@ import {
 } from './desktop.ts';
 import type { Clock, Execution } from './executions.ts';
 import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
-import { Guest, type GuestEvent } from './guest.ts';
+import { type Answered, Guest, type GuestEvent } from './guest.ts';
 import { screen } from './screen.ts';
-import { noAgent, type Result } from './result.ts';
+import { type Failed, noAgent, type Result } from './result.ts';
 
 export interface GuestLinksOptions {
   /** Told at once, in order; it must not throw. */
@@ -195,6 +202,18 @@ export class GuestLinks {
   async screen(context: Context, id: string): Promise<Result<{ readonly channel: Channel }>> {
     const guest = this.#guests.get(id);
     return guest === undefined ? noAgent : screen(context, guest);
+  }
+
+  /** An attachment to a terminal: the caller owns its channel, which lasts no longer than the signal. */
+  async terminal(
+    context: Context,
+    id: string,
+    request: Extract<GuestRequest, { op: 'terminal' }>,
+    refused: (refusal: Refusal) => Failed,
+  ): Promise<Result<Answered<TerminalAnswer>>> {
+    const guest = this.#guests.get(id);
+    if (guest === undefined) return noAgent;
+    return guest.ask(context, request, terminalAnswer, refused, async () => {});
   }
 
   #known(id: string): Guest {
