@@ -102,9 +102,11 @@ export const rules: Record<string, string> = {
   'wire-computers 7': 'moves, and workspaces of computers',
   'wire-computers 9': 'operations: filters, pages, codes',
   'wire-computers 10': 'Idempotency-Key',
+  'wire-computers 11': 'signals',
   'wire-guest 0': 'what every call into a guest may answer; the wake table',
   'wire-guest 3': 'commands in the foreground and background',
   'wire-guest 4': 'executions and their output',
   'wire-guest 9': 'files',
   'wire-guest 10': 'the connect surface on a record',
+  'wire-guest 11': 'event streams: frames, cursors, watches',
 };

@@ -32,6 +32,18 @@ export const limits = {
   idleDefaultMin: 30,
   /** How long after a start or restart a silent guest agent means `starting`. */
   startingMs: 120_000,
+  /** Event streams open at once: of a computer, and of an account's computers on one host. */
+  streamsPerComputer: 8,
+  streamsPerAccount: 128,
+  /** Watched trees, counted after cleaning: of one stream, and of all streams of a computer. */
+  treesPerStream: 4,
+  treesPerComputer: 32,
+  treePath: 256,
+  /** Windows an event stream describes, besides the focused one. */
+  windowsDescribed: 200,
+  signalsPage: 100,
+  signalsDefault: 50,
+  signalsSince: 2_048,
   revocationEvidence: 100_000,
   revocationEvidenceDays: 90,
 } as const;

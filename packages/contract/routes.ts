@@ -6,6 +6,7 @@ import { computerRoutes } from './resources/computers.ts';
 import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
 import { operationRoutes } from './resources/operations.ts';
+import { signalRoutes } from './resources/signals.ts';
 import { sizeRoutes } from './resources/sizes.ts';
 import { workspaceRoutes } from './resources/workspaces.ts';
 
@@ -19,6 +20,7 @@ export const routes = {
   ...computerRoutes,
   ...execRoutes,
   ...fileRoutes,
+  ...signalRoutes,
   ...operationRoutes,
 };
 

@@ -21,6 +21,7 @@ import { DesktopWatch } from './session.ts';
 import { places, readSettings } from './settings.ts';
 import { Uploads } from './uploads.ts';
 import { randomName } from './random-name.ts';
+import { Watches } from './watch/watches.ts';
 
 const settings = readSettings(process.env);
 const at = places(settings);
@@ -34,6 +35,7 @@ rmSync(settings.exec, { recursive: true, force: true });
 mkdirSync(settings.exec, { mode: 0o700 });
 
 const uploads = new Uploads(at.uploads);
+const watches = new Watches();
 const commands = new Commands({
   place: { folder: settings.exec, fifos: new Fifos(settings.exec), room: new OutputRoom() },
   cgroups: new Cgroups(settings.cgroups ? ownGroup() : undefined),
@@ -77,6 +79,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   read: readFile,
   write: (channel, asked) => writeFile(channel, asked, { uploads, ...settings }),
   list: listFiles,
+  watch: (channel, asked) => watches.watch(channel, asked),
 };
 
 /** Before an answer a refusal says why; after one only a reset can. */

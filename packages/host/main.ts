@@ -10,6 +10,7 @@ import { readEndpoint } from './engine/incus/endpoint.ts';
 import { canRunEngine } from './engine/incus/install.ts';
 import { openIncus } from './engine/incus/open.ts';
 import { SimulatedEngine } from './engine/simulated/engine.ts';
+import { Events } from './events/events.ts';
 import { GuestApi } from './guest-api.ts';
 import { GuestLinks } from './guest/links.ts';
 import { hostIdentity } from './identity.ts';
@@ -60,16 +61,19 @@ export async function startHost(
   const { engine, stop: stopEngine } = await openEngine(context, settings, say);
   try {
     const image = await prepareImage(context, engine, settings, say);
-    const links = new GuestLinks();
+    const links: GuestLinks = new GuestLinks({
+      tell: (guest, event) => events.heard(guest, event),
+    });
     const folders = new LinkFolders(join(folder, 'links'));
     const roster = new Roster(now);
+    const events = new Events({ roster, links });
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
     // One template so far; others come with builds.
     const imageOf = async () => image;
-    const census = new Census(engine, links, roster);
-    const parts = { engine, links, folders, roster, census, pool, agentDir, imageOf, log };
+    const census = new Census(engine, links, roster, events);
+    const parts = { engine, links, folders, roster, census, events, pool, agentDir, imageOf, log };
     const computers = new Computers(parts);
     await computers.adopt(context);
     pool.fillSoon();
@@ -86,6 +90,7 @@ export async function startHost(
       token,
       computers,
       host: async () => ({ ...host, waiting: pool.waiting }),
+      signals: (...page) => events.signals(...page),
       guest: (call) => guests.answer(call),
       log,
     });
@@ -96,6 +101,7 @@ export async function startHost(
       engine,
       async stop() {
         await pool.stop();
+        events.stop();
         await api.close();
         await links.stop();
         await stopEngine();

@@ -50,6 +50,7 @@ import { execHandlers } from './routes/exec.ts';
 import { fileHandlers } from './routes/files.ts';
 import { joinHandlers } from './routes/handler.ts';
 import { operationHandlers } from './routes/operations.ts';
+import { signalHandlers } from './routes/signals.ts';
 import { sizeHandlers } from './routes/sizes.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
 import { baseUrl, type Settings } from './settings.ts';
@@ -181,6 +182,7 @@ export async function startServer(
       ...sizeHandlers(new Catalog(database)),
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),
+      ...signalHandlers(guest),
       ...fileHandlers(guest),
       ...operationHandlers(new Operations(database, lifecycle)),
     });

@@ -1,7 +1,7 @@
 // The links of a host to the agents in its guests: what the host daemon calls. Everything that waits takes
 // a context first; what a guest says is checked, bounded and never believed beyond its own computer.
 
-import type { FileRange, Listing } from '@cubicle/contract/guest/messages.ts';
+import type { FileRange, Listing, WatchNews } from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import {
   type CommandRequest,
@@ -19,6 +19,7 @@ import type { Clock, Execution } from './executions.ts';
 import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
 import { Guest, type GuestEvent } from './guest.ts';
 import { noAgent, type Result } from './result.ts';
+import { watchTree } from './watch.ts';
 
 export interface GuestLinksOptions {
   /** Told at once, in order; it must not throw. */
@@ -42,7 +43,10 @@ export class GuestLinks {
   async open(id: string, linkDir: string): Promise<void> {
     if (this.#guests.has(id)) return;
     const { tell = () => {}, clock = steadyClock, helloMs = 5_000, restMs = 1_000 } = this.#options;
-    const guest = new Guest(linkDir, clock, { helloMs, restMs }, (event) => tell(id, event));
+    const guest: Guest = new Guest(linkDir, clock, { helloMs, restMs }, (event) => {
+      // Nothing is heard of a computer after it was let go.
+      if (this.#guests.get(id) === guest) tell(id, event);
+    });
     this.#guests.set(id, guest);
     try {
       await guest.open();
@@ -55,8 +59,10 @@ export class GuestLinks {
   /** Forgets the computer: its connection, its executions. */
   async close(id: string): Promise<void> {
     const guest = this.#guests.get(id);
+    if (guest === undefined) return;
     this.#guests.delete(id);
-    await guest?.close();
+    this.#options.tell?.(id, { type: 'gone' });
+    await guest.close();
   }
 
   async stop(): Promise<void> {
@@ -164,6 +170,16 @@ export class GuestLinks {
   async listFiles(context: Context, id: string, path: string): Promise<Result<Listing>> {
     const guest = this.#guests.get(id);
     return guest === undefined ? noAgent : listFiles(context, guest, path);
+  }
+
+  /** News of a tree until the signal aborts or the agent goes away, whichever throws. */
+  async watchTree(
+    context: Context,
+    id: string,
+    tree: string,
+  ): Promise<Result<{ readonly news: AsyncIterable<WatchNews> }>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : watchTree(context, guest, tree);
   }
 
   #known(id: string): Guest {
