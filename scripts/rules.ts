@@ -102,6 +102,7 @@ export const rules: Record<string, string> = {
   'wire-computers 7': 'moves, and workspaces of computers',
   'wire-computers 9': 'operations: filters, pages, codes',
   'wire-computers 10': 'Idempotency-Key',
+  'wire-computers 11': 'signals',
   'wire-guest 0': 'what every call into a guest may answer; the wake table',
   'wire-guest 1': 'screenshots',
   'wire-guest 2': 'mouse and keyboard',
@@ -111,4 +112,5 @@ export const rules: Record<string, string> = {
   'wire-guest 8': 'the clipboard',
   'wire-guest 9': 'files',
   'wire-guest 10': 'the connect surface on a record',
+  'wire-guest 11': 'event streams: frames, cursors, watches',
 };

@@ -46,6 +46,18 @@ export const limits = {
   socketsPerAccount: 128,
   /** The largest message a client may send on a WebSocket (Part 8: a terminal's input). */
   socketMessage: 1 * MiB,
+  /** Event streams open at once: of a computer, and of an account's computers on one host. */
+  streamsPerComputer: 8,
+  streamsPerAccount: 128,
+  /** Watched trees, counted after cleaning: of one stream, and of all streams of a computer. */
+  treesPerStream: 4,
+  treesPerComputer: 32,
+  treePath: 256,
+  /** Windows an event stream describes, besides the focused one. */
+  windowsDescribed: 200,
+  signalsPage: 100,
+  signalsDefault: 50,
+  signalsSince: 2_048,
   revocationEvidence: 100_000,
   revocationEvidenceDays: 90,
 } as const;

@@ -7,6 +7,7 @@ import { desktopRoutes } from './resources/desktop.ts';
 import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
 import { operationRoutes } from './resources/operations.ts';
+import { signalRoutes } from './resources/signals.ts';
 import { sizeRoutes } from './resources/sizes.ts';
 import { socketRoutes } from './resources/sockets.ts';
 import { workspaceRoutes } from './resources/workspaces.ts';
@@ -23,6 +24,7 @@ export const routes = {
   ...desktopRoutes,
   ...fileRoutes,
   ...socketRoutes,
+  ...signalRoutes,
   ...operationRoutes,
 };
 

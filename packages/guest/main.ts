@@ -25,6 +25,7 @@ import { places, readSettings } from './settings.ts';
 import { Terminals } from './terminal/terminals.ts';
 import { Uploads } from './uploads.ts';
 import { randomName } from './random-name.ts';
+import { Watches } from './watch/watches.ts';
 
 const settings = readSettings(process.env);
 const at = places(settings);
@@ -37,6 +38,7 @@ mkdirSync(settings.run, { recursive: true });
 clearExec();
 
 const uploads = new Uploads(at.uploads);
+const watches = new Watches();
 const commands = new Commands({
   place: { folder: settings.exec, fifos: new Fifos(settings.exec), room: new OutputRoom() },
   cgroups: new Cgroups(settings.cgroups ? ownGroup() : undefined),
@@ -90,6 +92,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   desktop: (channel, asked) => screen.serve(channel, asked),
   screen: (channel) => showScreen(channel, at.screen),
   terminal: (channel, asked) => terminals.attach(channel, asked),
+  watch: (channel, asked) => watches.watch(channel, asked),
 };
 
 /** Before an answer a refusal says why; after one only a reset can. */

@@ -13,6 +13,8 @@ export interface ApiParts {
   readonly token: string;
   readonly computers: Computers;
   readonly host: () => Promise<HostReport['host']>;
+  /** A page of a computer's signals as JSON; nothing when it is not here. */
+  readonly signals: (computer: string, since: string, limit: number) => string | undefined;
   /** Calls into a guest; false when the path is none of theirs. */
   readonly guest: (call: GuestRequest) => Promise<boolean>;
   readonly sockets: Sockets;
@@ -103,6 +105,17 @@ export class HostApi {
         await this.#parts.computers.carryOut(whole, computer, command),
       );
     }
+    if (rest[0] === 'signals') {
+      const { searchParams: query } = url;
+      const page = this.#parts.signals(
+        computer,
+        query.get('since') ?? '',
+        Number(query.get('limit')),
+      );
+      return page === undefined
+        ? sendJson(response, 404, { error: 'absent' })
+        : sendText(response, 200, page);
+    }
     const call = { context, computer, rest, query: url.searchParams, request, response };
     if (!(await this.#parts.guest(call))) sendJson(response, 404, { error: 'no such path' });
   }
@@ -127,7 +140,10 @@ export class HostApi {
 }
 
 export function sendJson(response: ServerResponse, status: number, value: unknown): void {
-  const body = JSON.stringify(value);
+  sendText(response, status, JSON.stringify(value));
+}
+
+function sendText(response: ServerResponse, status: number, body: string): void {
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),

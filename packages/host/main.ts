@@ -12,6 +12,7 @@ import { canRunEngine } from './engine/incus/install.ts';
 import { openIncus } from './engine/incus/open.ts';
 import { SimulatedEngine } from './engine/simulated/engine.ts';
 import { Frames } from './frames.ts';
+import { Events } from './events/events.ts';
 import { GuestApi } from './guest-api.ts';
 import { GuestLinks } from './guest/links.ts';
 import { hostIdentity } from './identity.ts';
@@ -65,15 +66,18 @@ export async function startHost(
   const { engine, stop: stopEngine } = await openEngine(context, settings, say);
   try {
     const image = await prepareImage(context, engine, settings, say);
-    const links = new GuestLinks();
+    const links: GuestLinks = new GuestLinks({
+      tell: (guest, event) => events.heard(guest, event),
+    });
     const folders = new LinkFolders(join(folder, 'links'));
     const roster = new Roster(now);
+    const events = new Events({ roster, links });
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
     // One template so far; others come with builds.
     const imageOf = async () => image;
-    const census = new Census(engine, links, roster);
+    const census = new Census(engine, links, roster, events);
     const frames = new Frames(join(folder, 'frames'), links);
     const ended = (computer: string, end: SocketEnd) => sockets.changed(computer, end);
     const parts = {
@@ -83,6 +87,7 @@ export async function startHost(
       roster,
       census,
       frames,
+      events,
       pool,
       agentDir,
       imageOf,
@@ -111,6 +116,7 @@ export async function startHost(
       token,
       computers,
       host: async () => ({ ...host, waiting: pool.waiting }),
+      signals: (...page) => events.signals(...page),
       guest: (call) => guests.answer(call),
       sockets,
       log,
@@ -123,6 +129,7 @@ export async function startHost(
       async stop() {
         await pool.stop();
         await sockets.stop();
+        events.stop();
         await api.close();
         await links.stop();
         await stopEngine();

@@ -57,6 +57,7 @@ import { fileHandlers } from './routes/files.ts';
 import { joinHandlers } from './routes/handler.ts';
 import { operationHandlers } from './routes/operations.ts';
 import { socketHandlers } from './routes/sockets.ts';
+import { signalHandlers } from './routes/signals.ts';
 import { sizeHandlers } from './routes/sizes.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
 import { baseUrl, type Settings } from './settings.ts';
@@ -196,6 +197,7 @@ export async function startServer(
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),
       ...desktopHandlers(new Desktop(computers, guest)),
+      ...signalHandlers(guest),
       ...fileHandlers(guest),
       ...socketHandlers(),
       ...operationHandlers(new Operations(database, lifecycle)),

@@ -17,6 +17,7 @@ import {
   taggedBy,
   text,
   whole,
+  words,
 } from './shape.ts';
 import { desktopWants } from './desktop.ts';
 import { counts, sizes } from './sizes.ts';
@@ -80,6 +81,8 @@ export const request = taggedBy('op', {
     rows: side,
     create: flag,
   }),
+  /** Lasts as long as its channel: the host lets go of the tree by a reset. */
+  watch: fields({ op: oneOf('watch'), path: text(limits.treePath) }),
 });
 export type GuestRequest = Shaped<typeof request>;
 export type Session = Shaped<typeof session>;
@@ -146,6 +149,17 @@ export const listing = fields({
 });
 export type Listing = Shaped<typeof listing>;
 
+/** `{}`; data of stream 0 follows without end: lines of JSON, a `watchNews` each. */
+export const watchAnswer = fields({});
+
+/** Of one tree. `lost` and `armed` as the specification's Part 6.2 has them. */
+export const watchNews = either(
+  either(fields({ armed: oneOf(true) }), fields({ lost: oneOf('flood', 'budget', 'unwatchable') })),
+  fields({ path: words(limits.path), kind: oneOf('created', 'modified', 'deleted'), dir: flag }),
+);
+export type WatchNews = Shaped<typeof watchNews>;
+export type FileChange = Extract<WatchNews, { readonly path: string }>;
+
 // eslint-disable-next-line no-control-regex -- control characters are what this refuses
 const controls = /[\u0000-\u001f\u007f-\u009f]/;
 
@@ -176,6 +190,13 @@ export const terminalNews = taggedBy('type', {
   exited: fields({ type: oneOf('exited'), code: whole(0, 255) }),
 });
 export type TerminalNews = Shaped<typeof terminalNews>;
+
+/** Whether a change may be in this tree: no path leads out of it. */
+export function isWithin(tree: string, changed: string): boolean {
+  if (!changed.startsWith(`${tree}/`)) return false;
+  const names = changed.slice(tree.length + 1).split('/');
+  return names.every((name) => listedName(name) && name !== '.' && name !== '..');
+}
 
 const refusalReasons = [
   'absent',
@@ -210,11 +231,44 @@ export const refusal = fields({
 });
 export type Refusal = Shaped<typeof refusal>;
 
+const windowId = matching(/^0x[0-9a-f]{1,16}$/);
+const extent = whole(-(2 ** 31), 2 ** 31 - 1);
+/** As wire-guest section 7 has it, but for `pid`, which is null where the window does not say. */
+const window = fields({
+  id: windowId,
+  title: words(256),
+  class: words(128),
+  type: matching(/^[a-z_-]{1,32}$/),
+  pid: orNull(whole(0, 2 ** 31 - 1)),
+  x: extent,
+  y: extent,
+  width: extent,
+  height: extent,
+  focused: flag,
+  visible: flag,
+});
+export type DesktopWindow = Shaped<typeof window>;
+
 export const agentEvent = taggedBy('type', {
+  /**
+   * The watcher of windows and clipboard begins: what it told before no longer holds, and it announces
+   * what is open. Or it has ended.
+   */
+  watcher: fields({ type: oneOf('watcher'), live: flag }),
+  'window.opened': fields({ type: oneOf('window.opened'), window }),
+  'window.focused': fields({ type: oneOf('window.focused'), window }),
+  'window.blurred': fields({ type: oneOf('window.blurred'), id: windowId }),
+  'window.closed': fields({ type: oneOf('window.closed'), id: windowId }),
+  'clipboard.changed': fields({
+    type: oneOf('clipboard.changed'),
+    selection: oneOf('clipboard', 'primary'),
+  }),
   desktop: fields({ type: oneOf('desktop'), ready: flag }),
   exited: fields({ type: oneOf('exited'), execution_id: executionId, exit_code: exitCode }),
 });
 export type AgentEvent = Shaped<typeof agentEvent>;
+/** What the desktop's watcher tells. */
+export type DesktopReport = Exclude<AgentEvent, { readonly type: 'desktop' | 'exited' }>;
 
 export function encodeMessage(message: unknown): Buffer {
   return Buffer.from(JSON.stringify(message));

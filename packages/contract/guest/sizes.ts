@@ -26,7 +26,10 @@ export const sizes = {
   hello: payload,
   open: 16 * KiB,
   answer: 4 * KiB,
-  event: 1 * KiB,
+  /** A window, its title in four-byte characters, fits with room. */
+  event: 4 * KiB,
+  /** One line of a watched tree: a path of 4096 bytes, escaped. */
+  watchLine: 10 * KiB,
   /** The body of a command as JSON. It says what the public request says, so it is hardly longer. */
   command: limits.execBody + 4 * KiB,
   /** The names of a listing, as JSON. */

@@ -14,6 +14,7 @@ export const hostPaths = {
   executionOutput: (id: string, execution: string) =>
     `/computers/${id}/executions/${execution}/output`,
   files: (id: string) => `/computers/${id}/files`,
+  signals: (id: string) => `/computers/${id}/signals`,
   fileList: (id: string) => `/computers/${id}/files/list`,
   screenshot: (id: string) => `/computers/${id}/screenshot`,
   desktop: (id: string, want: string) => `/computers/${id}/desktop/${want}`,

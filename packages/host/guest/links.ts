@@ -10,6 +10,7 @@ import {
   type Refusal,
   type TerminalAnswer,
   terminalAnswer,
+  type WatchNews,
 } from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import {
@@ -36,6 +37,7 @@ import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
 import { type Answered, Guest, type GuestEvent } from './guest.ts';
 import { screen } from './screen.ts';
 import { type Failed, noAgent, type Result } from './result.ts';
+import { watchTree } from './watch.ts';
 
 export interface GuestLinksOptions {
   /** Told at once, in order; it must not throw. */
@@ -59,7 +61,10 @@ export class GuestLinks {
   async open(id: string, linkDir: string): Promise<void> {
     if (this.#guests.has(id)) return;
     const { tell = () => {}, clock = steadyClock, helloMs = 5_000, restMs = 1_000 } = this.#options;
-    const guest = new Guest(linkDir, clock, { helloMs, restMs }, (event) => tell(id, event));
+    const guest: Guest = new Guest(linkDir, clock, { helloMs, restMs }, (event) => {
+      // Nothing is heard of a computer after it was let go.
+      if (this.#guests.get(id) === guest) tell(id, event);
+    });
     this.#guests.set(id, guest);
     try {
       await guest.open();
@@ -72,8 +77,10 @@ export class GuestLinks {
   /** Forgets the computer: its connection, its executions. */
   async close(id: string): Promise<void> {
     const guest = this.#guests.get(id);
+    if (guest === undefined) return;
     this.#guests.delete(id);
-    await guest?.close();
+    this.#options.tell?.(id, { type: 'gone' });
+    await guest.close();
   }
 
   async stop(): Promise<void> {
@@ -214,6 +221,16 @@ export class GuestLinks {
     const guest = this.#guests.get(id);
     if (guest === undefined) return noAgent;
     return guest.ask(context, request, terminalAnswer, refused, async () => {});
+  }
+
+  /** News of a tree until the signal aborts or the agent goes away, whichever throws. */
+  async watchTree(
+    context: Context,
+    id: string,
+    tree: string,
+  ): Promise<Result<{ readonly news: AsyncIterable<WatchNews> }>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : watchTree(context, guest, tree);
   }
 
   #known(id: string): Guest {
