@@ -12,6 +12,7 @@ import { guestProtocol } from '@cubicle/contract/guest/sizes.ts';
 import { Cgroups, ownGroup } from './cgroups.ts';
 import { Commands } from './commands.ts';
 import { Desktop } from './desktop/desktop.ts';
+import { DesktopReporter } from './desktop/reporter.ts';
 import { Fifos } from './fifos.ts';
 import { listFiles } from './file-list.ts';
 import { readFile } from './file-read.ts';
@@ -26,6 +27,7 @@ import { Terminals } from './terminal/terminals.ts';
 import { Uploads } from './uploads.ts';
 import { randomName } from './random-name.ts';
 import { Watches } from './watch/watches.ts';
+import { Display } from './x11/protocol/display.ts';
 
 const settings = readSettings(process.env);
 const at = places(settings);
@@ -53,11 +55,15 @@ const terminals = new Terminals({
   sessionEnv: at.sessionEnv,
   user: settings.user,
 });
-const desktop = new DesktopWatch(at.desktopReady, (ready) => {
+const session = new DesktopWatch(at.desktopReady, (ready) => {
   link.tell({ type: 'desktop', ready });
 });
 
-const screen = new Desktop(settings.display);
+/** How long the display may owe an answer. */
+const patienceMs = 5_000;
+const display = new Display({ path: settings.display, patienceMs });
+const desktop = new Desktop(display);
+const reporter = new DesktopReporter(display, (event) => link.tell(event));
 
 const link = new Link({
   path: settings.link,
@@ -65,7 +71,7 @@ const link = new Link({
     protocol: guestProtocol,
     boot_id: bootId(),
     agent_id: agentId,
-    desktop_ready: desktop.ready,
+    desktop_ready: session.ready,
     running: commands.executions.running(),
     exited: commands.executions.exited(),
   }),
@@ -73,6 +79,7 @@ const link = new Link({
     if (host.protocol !== guestProtocol) process.exit(makeWay);
     // A new host daemon knows none of those before it (wire-guest section 4).
     commands.executions.keepOnly(host.known);
+    reporter.begin();
   },
   serve: (channel, asked) => {
     const operate = operations[asked.op] as Serve<GuestRequest>;
@@ -89,7 +96,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   read: readFile,
   write: (channel, asked) => writeFile(channel, asked, { uploads, ...settings }),
   list: listFiles,
-  desktop: (channel, asked) => screen.serve(channel, asked),
+  desktop: (channel, asked) => desktop.serve(channel, asked),
   screen: (channel) => showScreen(channel, at.screen),
   terminal: (channel, asked) => terminals.attach(channel, asked),
   watch: (channel, asked) => watches.watch(channel, asked),

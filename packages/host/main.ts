@@ -22,8 +22,11 @@ import { LinkFolders } from './link-folder.ts';
 import { Pool } from './pool.ts';
 import { Roster } from './roster.ts';
 import type { SocketEnd } from './sockets/kind.ts';
+import { eventsKind } from './sockets/events.ts';
 import { screenKind } from './sockets/screen.ts';
 import { Sockets } from './sockets/sockets.ts';
+import { terminalKind } from './sockets/terminal.ts';
+import { Terminals } from './terminal/terminals.ts';
 
 export interface HostSettings {
   readonly dataDir: string;
@@ -95,8 +98,20 @@ export async function startHost(
       log,
     };
     const computers = new Computers(parts);
+    const terminals = new Terminals(links, {
+      state: async (call, instance) => {
+        const state = await computers.guestState(call, roster.computerOf(instance) ?? '');
+        if (state === undefined) return 'running';
+        return state === 'suspended' ? 'suspended' : 'not_running';
+      },
+      starting: (instance) => roster.isStarting(roster.computerOf(instance) ?? ''),
+    });
     const sockets = new Sockets({
-      kinds: { screen: screenKind(links, roster) },
+      kinds: {
+        screen: screenKind(links, roster),
+        events: eventsKind(events),
+        terminal: terminalKind(terminals, roster),
+      },
       instanceOf: (computer) => roster.get(computer)?.instance,
       guestState: (call, computer) => computers.guestState(call, computer),
       log,

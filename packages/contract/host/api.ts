@@ -28,6 +28,8 @@ export type HostSocketKind = (typeof hostSocketKinds)[number];
 
 /** On an upgrade: `1` when the credential controls, absent when it only watches. */
 export const controlHeader = 'x-cubicle-control';
+/** On an upgrade: the account whose computer it is. */
+export const accountHeader = 'x-cubicle-account';
 
 const shape = z.object({ cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() });
 export type HostShape = z.infer<typeof shape>;

@@ -20,7 +20,7 @@ import { Refused } from '../refused.ts';
 import { sendRead } from '../sending.ts';
 import { Input } from '../x11/input/input.ts';
 import { pointerPosition } from '../x11/picture/grab.ts';
-import { Display } from '../x11/protocol/display.ts';
+import type { Display } from '../x11/protocol/display.ts';
 import { DisplayError, type Trouble } from '../x11/protocol/trouble.ts';
 import { pause } from '../x11/protocol/waiting.ts';
 import { Clipboard } from '../x11/selection/clipboard.ts';
@@ -37,9 +37,6 @@ interface Told {
   readonly height?: number;
 }
 
-/** How long the display may owe an answer. */
-const patienceMs = 5_000;
-
 export class Desktop {
   readonly #display: Display;
   readonly #input: Input;
@@ -47,8 +44,8 @@ export class Desktop {
   readonly #screens: Screens;
   readonly #wants: { [Want in DesktopWant]: (context: Context, ask: Ask<Want>) => Promise<Told> };
 
-  constructor(socket: string) {
-    this.#display = new Display({ path: socket, patienceMs });
+  constructor(display: Display) {
+    this.#display = display;
     this.#input = new Input(this.#display);
     this.#clipboard = new Clipboard(this.#display);
     this.#screens = new Screens(this.#display);

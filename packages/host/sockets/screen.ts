@@ -15,7 +15,7 @@ import { Sieve, Unreadable } from './rfb/sieve.ts';
 export function screenKind(links: GuestLinks, roster: Roster): SocketKind {
   return {
     most: limits.screensPerComputer,
-    async check({ computer, instance }) {
+    async check(_context, { computer, instance }) {
       if (links.ready(instance)) return undefined;
       if (links.connected(instance)) {
         return { failure: 'desktop_absent', error: 'The desktop is not up.' };

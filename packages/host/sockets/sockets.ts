@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import {
+  accountHeader,
   controlHeader,
   type GuestFailure,
   type HostSocketKind,
@@ -12,7 +13,7 @@ import {
 import { limits } from '@cubicle/contract/limits.ts';
 import { closeCodes } from '@cubicle/contract/sockets.ts';
 import type { Context } from '../engine/engine.ts';
-import type { SocketCall, SocketEnd, SocketKind } from './kind.ts';
+import type { SocketCall, SocketEnd, SocketKind, SocketRefusal } from './kind.ts';
 
 export interface SocketsParts {
   readonly kinds: Partial<Record<HostSocketKind, SocketKind>>;
@@ -82,17 +83,27 @@ export class Sockets {
       computer: asked.computer,
       query: asked.query,
       control: request.headers[controlHeader] === '1',
+      account: String(request.headers[accountHeader] ?? ''),
     };
     const admitted = await this.#admit({ signal: gone.signal }, call, kind).catch((error) => {
       this.#held.delete(held);
       throw error;
     });
-    if ('failure' in admitted || socket.destroyed || this.#stopping) {
+    if ('error' in admitted) {
       this.#held.delete(held);
-      return refuse(socket, 409, 'failure' in admitted ? admitted : { error: 'gone' });
+      const { status = 409, ...body } = { status: undefined, ...admitted };
+      return refuse(socket, status, body);
+    }
+    if (socket.destroyed || this.#stopping) {
+      this.#held.delete(held);
+      kind.abandon?.(admitted);
+      return refuse(socket, 503, { error: 'the host is stopping' });
     }
     // From here on the library looks after the stream, and refuses a handshake that is none.
-    socket.once('close', () => this.#held.delete(held));
+    socket.once('close', () => {
+      this.#held.delete(held);
+      if (held.socket === undefined) kind.abandon?.(admitted);
+    });
     this.#server.handleUpgrade(request, socket, head, (opened) =>
       this.#opened(held, admitted, opened),
     );
@@ -102,7 +113,7 @@ export class Sockets {
     context: Context,
     asked: Omit<SocketCall, 'instance'>,
     kind: SocketKind,
-  ): Promise<SocketCall | GuestFailure> {
+  ): Promise<SocketCall | GuestFailure | SocketRefusal> {
     const { computer } = asked;
     const state = await this.#parts.guestState(context, computer);
     if (state !== undefined) return { failure: state, error: 'The computer is not running.' };
@@ -113,7 +124,7 @@ export class Sockets {
       return { failure: 'too_many_sockets', error, limit: kind.most };
     }
     const call = { ...asked, instance };
-    return (await kind.check(call)) ?? call;
+    return (await kind.check(context, call)) ?? call;
   }
 
   /** It ended: whatever was about its running is over. */

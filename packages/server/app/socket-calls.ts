@@ -1,7 +1,7 @@
 // Opens admitted sockets at the hosts of their computers.
 
 import { Refusal } from '@cubicle/contract/errors.ts';
-import { controlHeader, hostPaths } from '@cubicle/contract/host/api.ts';
+import { accountHeader, controlHeader, hostPaths } from '@cubicle/contract/host/api.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Host, HostStream } from '../hosts/host.ts';
 import { refusalFrom } from './guest-failures.ts';
@@ -29,8 +29,10 @@ export class SocketCalls {
     { headers, query }: Handshake,
     signal: AbortSignal,
   ): Promise<HostStream> {
-    const control: Record<string, string> =
-      claim.surface === 'control' ? { [controlHeader]: '1' } : {};
+    const control: Record<string, string> = {
+      ...(claim.surface === 'control' && { [controlHeader]: '1' }),
+      [accountHeader]: grant.account_id,
+    };
     const path = `${hostPaths.socket(claim.computerId, kind)}?${query}`;
     const answer = await this.#asking(grant.host_id, (host) =>
       host.upgrade({ path, headers: { ...headers, ...control }, timeoutMs: openMs, signal }),
