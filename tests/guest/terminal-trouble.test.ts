@@ -2,6 +2,7 @@
 // an agent that lies.
 
 import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import test from 'node:test';
@@ -136,6 +137,33 @@ test('a stalled reader stalls its own program, and nobody’s memory grows', asy
   await next.shows(/without end\r\na line/);
   next.type('\u0003');
   assert.deepEqual(await next.ends(), { type: 'exit', code: 130 });
+});
+
+test('output of 60 MB passes whole through a slow reader and leaves the agent small', async (t) => {
+  const rig = await TerminalRig.of(t);
+  const client = await rig.open();
+  await client.calm();
+  const file = rig.rig.at('files', 'large');
+  const large = Buffer.from(randomBytes(45 * MB).toString('base64'));
+  await writeFile(file, large);
+  client.type('stty -opost; echo rea""dy\n');
+  await client.shows(/ready\n/);
+  const agentBefore = ownMemory(rig.rig.agent?.pid);
+  const shown = createHash('sha256');
+  let [length, most] = [0, 0];
+  client.output = (bytes) => {
+    shown.update(bytes);
+    length += bytes.length;
+    if (length % MB >= bytes.length) return true;
+    most = Math.max(most, ownMemory(rig.rig.agent?.pid) - agentBefore);
+    setImmediate(() => client.attachment.drained());
+    return false;
+  };
+  client.type(`cat ${file}\n`);
+  await until('all of it was shown', () => length >= large.length);
+  assert.equal(shown.digest('hex'), createHash('sha256').update(large).digest('hex'));
+  t.diagnostic(`agent +${(most / MB).toFixed(1)} MB`);
+  assert.ok(most < 15 * MB, `the agent grew by ${most} bytes`);
 });
 
 test('output without end and without a reader attached costs what is kept', async (t) => {

@@ -285,16 +285,12 @@ class Session:
         """Output to the ring and to whoever is attached, as much as a frame holds. False: there is none."""
         pieces = []
         length = 0
-        while length < most:
+        # The pty gives 4 KiB at a time; of much output, frames are filled.
+        while length < most and (length < BULK or self.more.poll(GATHER_MS)):
             try:
                 piece = os.read(self.master, most - length)
-            except BlockingIOError:
-                # The pty gives 4 KiB at a time; of much output, frames are filled.
-                if length < BULK or not self.more.poll(GATHER_MS):
-                    break
-                continue
             except OSError:
-                # The shell hung up, which its end explains.
+                # Nothing more for now; or the shell hung up, which its end explains.
                 break
             pieces.append(piece)
             length += len(piece)

@@ -6,6 +6,7 @@ import { createConnection, type Socket } from 'node:net';
 import { errorCode, Refused } from '../refused.ts';
 import { attachFrame, HolderDecoder, type HolderFrame } from './frames.ts';
 import program from './holder.py';
+import { Intake } from './intake.ts';
 
 /** What a holder is told, as Python reads it too: strings, numbers and maps of strings. */
 export interface HolderConfig {
@@ -52,8 +53,24 @@ export async function startHolder(config: HolderConfig): Promise<void> {
 }
 
 /** Nothing where no holder listens. */
-export async function reach(path: string): Promise<Socket | undefined> {
-  const socket = createConnection(path);
+export async function reach(path: string): Promise<HolderLink | undefined> {
+  const intake = new Intake();
+  const socket = await connected(createConnection({ path, onread: intake.onread }));
+  return socket && new HolderLink(socket, intake);
+}
+
+export async function lives(path: string): Promise<boolean> {
+  try {
+    const socket = await connected(createConnection(path));
+    socket?.destroy();
+    return socket !== undefined;
+  } catch {
+    // It has more visitors than it can welcome.
+    return true;
+  }
+}
+
+async function connected(socket: Socket): Promise<Socket | undefined> {
   try {
     await once(socket, 'connect');
     // What goes wrong later shows as its end.
@@ -71,9 +88,10 @@ export class HolderLink {
   readonly #socket: Socket;
   readonly #frames: AsyncGenerator<HolderFrame, void, undefined>;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, intake: Intake) {
     this.#socket = socket;
-    this.#frames = framesOf(socket);
+    intake.join(socket);
+    this.#frames = framesOf(intake);
   }
 
   /** How much input is pending; nothing when the session ended before it heard of us. */
@@ -124,11 +142,13 @@ export class HolderLink {
   }
 }
 
-async function* framesOf(socket: Socket): AsyncGenerator<HolderFrame, void, undefined> {
+async function* framesOf(intake: Intake): AsyncGenerator<HolderFrame, void, undefined> {
   const decoder = new HolderDecoder();
   try {
-    for await (const chunk of socket) yield* decoder.push(chunk as Buffer);
+    for (let piece = await intake.next(); piece; piece = await intake.next()) {
+      yield* decoder.push(piece);
+    }
   } catch {
-    // Cut off, by either side, or nonsense: there is nothing more to hear.
+    // Nonsense: there is nothing more to hear.
   }
 }

@@ -2,7 +2,6 @@
 // Sessions are where their sockets are: the agent remembers none, so it finds them all when it starts again.
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import {
@@ -19,7 +18,7 @@ import { environment } from '../command-line.ts';
 import { Refused } from '../refused.ts';
 import { readSession } from '../session.ts';
 import { inputHeader, resizeFrame } from './frames.ts';
-import { HolderLink, reach, startHolder } from './holder.ts';
+import { type HolderLink, lives, reach, startHolder } from './holder.ts';
 
 type Asked = Extract<GuestRequest, { op: 'terminal' }>;
 
@@ -65,9 +64,8 @@ export class Terminals {
   async #attached(asked: Asked): Promise<{ holder: HolderLink; pending: number } | 'lost_race'> {
     const path = join(this.#options.folder, asked.session);
     for (let tries = 0; tries < mostTries; tries += 1) {
-      const socket = (await reach(path)) ?? (await this.#made(path, asked.create));
-      if (socket === 'lost_race') return socket;
-      const holder = new HolderLink(socket);
+      const holder = (await reach(path)) ?? (await this.#made(path, asked.create));
+      if (holder === 'lost_race') return holder;
       const pending = await holder.attach(asked.cols, asked.rows);
       if (pending !== undefined) return { holder, pending };
       holder.close();
@@ -75,7 +73,7 @@ export class Terminals {
     throw new Refused('failed', { detail: 'the terminal ends as soon as it begins' });
   }
 
-  async #made(path: string, create: boolean): Promise<Socket | 'lost_race'> {
+  async #made(path: string, create: boolean): Promise<HolderLink | 'lost_race'> {
     if (!create) throw new Refused('absent');
     const alone = this.#waiting === 0;
     this.#waiting += 1;
@@ -89,7 +87,7 @@ export class Terminals {
   }
 
   /** Nothing when there is no place. */
-  async #make(path: string): Promise<Socket | undefined> {
+  async #make(path: string): Promise<HolderLink | undefined> {
     // Somebody may have made it while we waited for our turn.
     const there = await reach(path);
     if (there !== undefined) return there;
@@ -125,17 +123,6 @@ export class Terminals {
 function full(alone: boolean): 'lost_race' {
   if (alone) throw new Refused('too_many');
   return 'lost_race';
-}
-
-async function lives(path: string): Promise<boolean> {
-  try {
-    const socket = await reach(path);
-    socket?.destroy();
-    return socket !== undefined;
-  } catch {
-    // It has more visitors than it can welcome.
-    return true;
-  }
 }
 
 /** To the end of the host's interest. */
