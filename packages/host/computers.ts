@@ -161,6 +161,10 @@ export class Computers {
     if (command.kind === 'suspend' && instance.status === 'running') {
       await this.#parts.frames.save(instance.id);
     }
+    // Said before the guest goes down: afterwards nobody could tell it from a desktop that broke.
+    if (command.kind === 'restart' && instance.status === 'running') {
+      this.#parts.ended(computer, 'restarted');
+    }
     const outcome = await power(context, engine, instance, command);
     if (outcome.outcome !== 'done') return outcome;
     const runs = outcome.status === 'running' && instance.status !== 'frozen';
@@ -170,8 +174,7 @@ export class Computers {
     if (again) events.restarted(instance.id);
     roster.began(resident, boots ? 'boot' : 'session');
     this.#parts.census.note(resident, enginesWord[outcome.status] ?? 'stopped');
-    if (command.kind === 'restart') this.#parts.ended(computer, 'restarted');
-    else if (outcome.status === 'suspended') this.#parts.ended(computer, 'suspended');
+    if (outcome.status === 'suspended') this.#parts.ended(computer, 'suspended');
     else if (outcome.status === 'stopped') this.#parts.ended(computer, 'stopped');
     return outcome;
   }

@@ -1,5 +1,6 @@
 // The composition root of the control plane: joins listener, database, rules and routes.
 
+import { Refusal } from '@cubicle/contract/errors.ts';
 import { limits } from '@cubicle/contract/limits.ts';
 import { openapiDocument } from '@cubicle/contract/openapi.ts';
 import { routes } from '@cubicle/contract/routes.ts';
@@ -46,6 +47,7 @@ import { Upgrades } from './http/upgrades.ts';
 import { Fleet } from './hosts/fleet.ts';
 import { localToken } from './hosts/token.ts';
 import { makeLog } from './log.ts';
+import { desktopPages } from './pages/desktop.ts';
 import { referencePage } from './pages/reference.ts';
 import { openDatabase } from './store.ts';
 import { accountHandlers } from './routes/account.ts';
@@ -99,17 +101,22 @@ export async function startServer(
   try {
     const metrics = new HttpMetrics();
     let alive = async () => false;
-    const pages = new Pages(
-      {
+    let lookAtDesktop = async (_computer: string, _token: string): Promise<void> => {
+      throw new Refusal('not_ready');
+    };
+    const pages = new Pages({
+      pages: {
         metrics: { contentType: metrics.contentType, content: () => metrics.text() },
         'openapi.json': {
           contentType: 'application/json; charset=utf-8',
           content: () => `${JSON.stringify(openapiDocument(), null, 2)}\n`,
         },
         docs: { contentType: 'text/html; charset=utf-8', content: referencePage },
+        ...desktopPages,
       },
-      async () => listener.ready && (await alive()),
-    );
+      ready: async () => listener.ready && (await alive()),
+      lookAtDesktop: (computer, token) => lookAtDesktop(computer, token),
+    });
     const listener: Listener = new Listener({ pages, metrics, log });
     // Listening first: health can be asked while the database starts, and a taken port is told at once.
     const { port } = await listener.listen(settings.host, settings.port);
@@ -178,6 +185,8 @@ export async function startServer(
     const changes = new ComputerChanges(lifecycle, computers, fleet);
     const guest = new GuestCalls(computers, changes, fleet);
     const calls = new SocketCalls(fleet);
+    lookAtDesktop = async (computerId, token) =>
+      calls.look(await sockets.admit({ computerId, kind: 'screen', token }));
     const reconciler = new Reconciler(database, fleet);
     housekeeping.every(renewMs, 'holding operations', () => lifecycle.renew());
     housekeeping.every(reviewMs, 'reviewing sockets', () => sockets.review());

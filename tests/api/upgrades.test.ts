@@ -123,21 +123,21 @@ suite('upgrades', { timeout: 120_000 }, () => {
     const id = await given();
     const fields = { vnc: 'url', events: 'events_url', terminal: 'terminal_url' };
     for (const [name, field] of Object.entries(fields)) {
-      const told = [];
+      const answers = [];
       for (const which of [id, 'vm-000000000000']) {
         const plain = await account.as.get(`/computers/${which}/${name}`);
         assertRequestId(plain);
         const { request_id: _, ...body } = plain.body;
-        told.push({ status: plain.status, body });
+        answers.push({ status: plain.status, body });
         const address = `${service.baseUrl.replace('http', 'ws')}/computers/${which}/${name}`;
         const headers = { authorization: `Bearer ${account.key.raw}` };
         const upgrade = await TestSocket.refused(address, { headers });
         const { request_id: __, ...same } = upgrade.body;
-        told.push({ status: upgrade.status, body: same });
+        answers.push({ status: upgrade.status, body: same });
       }
-      assert.equal(told[0]?.status, 400);
-      assert.ok(told[0]?.body.error.includes(`\`${field}\``));
-      for (const one of told) assert.deepEqual(one, told[0]);
+      assert.equal(answers[0]?.status, 400);
+      assert.ok(answers[0]?.body.error.includes(`\`${field}\``));
+      for (const one of answers) assert.deepEqual(one, answers[0]);
     }
   });
 
@@ -243,7 +243,7 @@ suite('upgrades', { timeout: 120_000 }, () => {
     const socket = await TestSocket.open((await record(id)).vnc.url);
     await greet(socket);
     socket.raw.pause();
-    const before = process.memoryUsage();
+    const held = process.memoryUsage();
     let written = 0;
     const chunk = Buffer.alloc(64 * 1024, 1);
     // Until it takes no more; then what lies in between is all there is.
@@ -260,7 +260,7 @@ suite('upgrades', { timeout: 120_000 }, () => {
     const between = written - vnc.last.socket.writableLength;
     assert.ok(between < 16 * 1024 * 1024, `${between} bytes are in between`);
     const { arrayBuffers } = process.memoryUsage();
-    assert.ok(arrayBuffers - before.arrayBuffers < 24 * 1024 * 1024);
+    assert.ok(arrayBuffers - held.arrayBuffers < 24 * 1024 * 1024);
     socket.close();
     await until('the server sees it go', () => vnc.last.gone);
     await vnc.stop();

@@ -114,11 +114,6 @@ export class Sockets {
     await this.#review([...this.#held]);
   }
 
-  /** The number of open sockets, by kind. */
-  count(kind: HostSocketKind): number {
-    return [...this.#held].filter((held) => held.kind === kind).length;
-  }
-
   /** The callers are told to come back, and nobody new is let in. */
   stop(): void {
     this.#stopped = true;
