@@ -119,7 +119,7 @@ function events(): void {
     await second.frame('what was missed', of('clipboard.changed'));
   });
 
-  test('Part 6.2, Part 8: more streams, trees or paths than may be are refused', async () => {
+  test('Part 6.2, Part 8 Sizes: more streams, trees or paths than may be are refused', async () => {
     const address = await url();
     for (const watch of ['relative', '/', '/..', `/${'x'.repeat(256)}`]) {
       const { status } = await refused(`${address}&watch=${encodeURIComponent(watch)}`);
@@ -134,7 +134,7 @@ function events(): void {
     assert.equal(typeof body['request_id'], 'string');
   });
 
-  test('Part 5 8, Part 4: a key or a watching credential opens no events', async () => {
+  test('Part 5 8: a key or a watching credential opens no events', async () => {
     const { body } = await ground.as.get(`/computers/${id}`);
     const [plain = ''] = body.events_url.split('?');
     const { view_token: watching } = body.vnc;

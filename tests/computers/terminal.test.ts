@@ -32,7 +32,7 @@ function terminals(): void {
   };
   const typed = (socket: ClientSocket, text: string) => socket.socket.send(Buffer.from(text));
 
-  test('Part 4: a login shell of the desktop’s user, of the size asked for and then another', async () => {
+  test('Part 4 Terminal: a login shell of the desktop’s user, of the size asked for and then another', async () => {
     const socket = await attach('&cols=100&rows=30&session=first');
     typed(socket, 'echo "$(id -un) $(stty size) $DISPLAY"\n');
     await socket.shows('user 30 100 :0');
@@ -45,7 +45,7 @@ function terminals(): void {
     assert.equal(await socket.ended(), 1000);
   });
 
-  test('Part 4: a session outlives its socket, shows what it showed, and goes to whoever came last', async () => {
+  test('Part 4 Terminal: a session outlives its socket, shows what it showed, and goes to whoever came last', async () => {
     const first = await attach();
     typed(first, 'echo mark-$((40+2)); x=kept\n');
     await first.shows('mark-42');
@@ -58,7 +58,7 @@ function terminals(): void {
     await second.shows('still-kept');
   });
 
-  test('Part 4: sessions survive the host daemon and the suspension of their computer', async () => {
+  test('Part 4 Terminal: sessions survive the host daemon and the suspension of their computer', async () => {
     const first = await attach();
     typed(first, 'y=alive; echo set-$y\n');
     await first.shows('set-alive');
@@ -79,7 +79,7 @@ function terminals(): void {
     await resumed.shows('resumed-alive');
   });
 
-  test('Part 4, Part 8: a ninth session is refused, a name that is none too', async () => {
+  test('Part 4 Terminal, Part 8 Sizes: a ninth session is refused, a name that is none too', async () => {
     const address = await url();
     for (let n = 1; n <= 7; n += 1) await attach(`&session=s${n}`);
     const ninth = await ClientSocket.attempt(`${address}&session=one-more`);
@@ -92,7 +92,7 @@ function terminals(): void {
     }
   });
 
-  test('Part 4: a suspended computer is 409 with resume_required, and nothing is resumed', async () => {
+  test('Part 4 Terminal: a suspended computer is 409 with resume_required, and nothing is resumed', async () => {
     const address = await url();
     await ground.post(`/computers/${id}/suspend`);
     const refused = await ClientSocket.attempt(address);

@@ -23,7 +23,7 @@ export const hostPaths = {
 } as const;
 
 /** What a WebSocket into a computer is for. */
-export const hostSocketKinds = ['screen', 'events', 'terminal'] as const;
+const hostSocketKinds = ['screen', 'events', 'terminal'] as const;
 export type HostSocketKind = (typeof hostSocketKinds)[number];
 
 /** On an upgrade: `1` when the credential controls, absent when it only watches. */
