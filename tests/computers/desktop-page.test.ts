@@ -117,6 +117,27 @@ function pages(): void {
     for (const each of [one, other]) await each.page.close();
   });
 
+  test('Part 4 Terminal, Part 6.2: beside it are a terminal and what happens on the computer', async () => {
+    const url = await controlPage();
+    const [one, other] = (await opened(url)) as [Watched, Watched];
+    await one.connected();
+    await one.page.click('text=Events');
+    await one.page.click('text=Terminal');
+    const lines = one.page.locator('#shell .xterm-rows');
+    await lines.getByText('user@').first().waitFor({ timeout: 60_000 });
+    await one.page.keyboard.type(
+      'echo from-$((40+2)); touch ~/made-here; xclip -i < /etc/hostname\n',
+    );
+    await lines.getByText('from-42', { exact: true }).waitFor({ timeout: 60_000 });
+    await shots([one], 'terminal');
+    await one.page.click('text=Events');
+    const events = one.page.locator('#events li');
+    await events.filter({ hasText: 'clipboard.changed' }).first().waitFor({ timeout: 60_000 });
+    await shots([one], 'events');
+    one.assertQuiet(new URL(url).hash.replace('#token=', ''));
+    for (const each of [one, other]) await each.page.close();
+  });
+
   test('wire-guest 10: a page says when it was revoked, when its computer is gone, and when it opens nothing', async () => {
     const made = await ground.as.post('/api-keys', { name: 'for a while' });
     const given = await vnc(ground.service.as(made.body.raw));

@@ -9,11 +9,11 @@ interface Served {
 }
 
 const forEver = { 'Cache-Control': 'public, max-age=31536000, immutable' };
-const policy = (framedBy: string) =>
+const policy = (framedBy: string, styles: string) =>
   [
     "default-src 'none'",
     "script-src 'self'",
-    "style-src 'self'",
+    `style-src ${styles}`,
     "connect-src 'self'",
     // The pointer's picture, and pieces of the screen that come as JPEG.
     "img-src 'self' data: blob:",
@@ -22,11 +22,11 @@ const policy = (framedBy: string) =>
     `frame-ancestors ${framedBy}`,
   ].join('; ');
 
-const page = (framedBy: string): Served => ({
+const page = (framedBy: string, styles = "'self'"): Served => ({
   contentType: 'text/html; charset=utf-8',
   content: async () => (await desktopPage()).html,
   headers: {
-    'Content-Security-Policy': policy(framedBy),
+    'Content-Security-Policy': policy(framedBy, styles),
     'Referrer-Policy': 'no-referrer',
     'Permissions-Policy': 'camera=(), microphone=(), geolocation=()',
     'Cache-Control': 'no-cache',
@@ -38,7 +38,8 @@ export const desktopPages = {
   // Made to be put into others' pages; nothing can be done there but to watch.
   'embed/*': page('*'),
   // Clicks on this one do things, so nobody may lay it under a page of theirs.
-  'desktop/*': page("'none'"),
+  // Its terminal writes styles for the size of its letters.
+  'desktop/*': page("'none'", "'self' 'unsafe-inline'"),
   'assets/desktop.js': {
     contentType: 'text/javascript; charset=utf-8',
     content: async () => (await desktopPage()).script,

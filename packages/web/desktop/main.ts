@@ -1,9 +1,11 @@
 // The page of a live desktop: `/embed/{id}` to watch, `/desktop/{id}` to control.
 
 import { Clipboard } from './clipboard.ts';
+import { EventsTab } from './events.ts';
 import { placeOf } from './place.ts';
 import { Screen } from './screen.ts';
 import { showTabs } from './tabs.ts';
+import { TerminalTab } from './terminal.ts';
 import type { Notice } from './words.ts';
 
 function part(selector: string): HTMLElement {
@@ -56,9 +58,12 @@ if (place.control) {
   part('header').hidden = false;
   part('#name').textContent = place.computer;
   part('#whole').addEventListener('click', () => void part('main').requestFullscreen());
-  // Others stand beside it: a terminal, the events.
+  const terminal = new TerminalTab(place, part('#shell'));
+  const events = new EventsTab(place, part('#events'));
   showTabs(part('nav'), [
     { label: 'Desktop', panel: part('#desktop'), shown: () => screen.focus() },
+    { label: 'Terminal', panel: part('#terminal'), shown: () => terminal.shown() },
+    { label: 'Events', panel: part('#happenings'), shown: () => events.shown() },
   ]);
 }
 void screen.run();
