@@ -1,7 +1,7 @@
 // Terminals through the shipped agent: real shells on real ptys (Part 4, Terminal socket).
 
 import assert from 'node:assert/strict';
-import { chmod, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import test from 'node:test';
 import { limits } from '../../packages/contract/limits.ts';
 import { until } from '../support/until.ts';
@@ -23,17 +23,16 @@ test('Part 4 Terminal: a login shell echoes, runs, and knows its terminal', asyn
   await client.shows(new RegExp(`^${rig.rig.at('root')}\r\n`, 'm'));
 });
 
-test('the shell is the desktop user’s, and so is its terminal', needsRoot, async (t) => {
+test('a shell that ends at once is seen to end', needsRoot, async (t) => {
   const bare = await Rig.of(t, { agent: false });
-  await chmod(bare.folder, 0o755);
-  // Of the accounts that every Debian has, one with a shell that starts.
-  await bare.startAgent({ CUBICLE_USER: 'games' });
   const rig = new TerminalRig(bare);
-  const client = await rig.open();
-  assert.deepEqual(await client.ends(), { type: 'exit', code: 1 });
+  // Accounts that every Debian has: the shell of one is nologin, of the other /bin/sync.
+  await bare.startAgent({ CUBICLE_USER: 'games' });
+  const refused = await rig.open();
+  assert.deepEqual(await refused.ends(), { type: 'exit', code: 1 });
+  assert.match(refused.text, /not available/);
   await bare.killAgent();
   await bare.startAgent({ CUBICLE_USER: 'sync' });
-  // Its shell is /bin/sync: it ends well, at once, and is seen to.
   assert.deepEqual(await (await rig.open()).ends(), { type: 'exit', code: 0 });
 });
 
@@ -122,6 +121,16 @@ test('all that was written before the exit comes before it', async (t) => {
   assert.deepEqual(await client.ends(), { type: 'exit', code: 3 });
   assert.match(client.text, /^1\r\n2\r\n/);
   assert.match(client.text, /\r\n99999\r\n100000\r\nthe end\r\n(exit|logout)?(\r\n)?$/);
+});
+
+test('a program that writes byte by byte is shown whole', async (t) => {
+  const rig = await TerminalRig.of(t);
+  const client = await rig.open();
+  await client.calm();
+  client.type(
+    'dd if=/dev/zero bs=1 count=200000 status=none | tr "\\0" x | dd bs=1 status=none; echo do""ne\n',
+  );
+  await client.shows(/^x{200000}done\r\n/);
 });
 
 test('a shell that leaves others writing on its terminal is over all the same', async (t) => {

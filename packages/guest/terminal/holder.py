@@ -82,6 +82,19 @@ class Attachment:
             return
         self.unsent = self.unsent[sent:]
 
+    def finish(self):
+        """Nothing more is said. Closing would be too soon: with input unread, what was said last is lost."""
+        self.connection.shutdown(socket.SHUT_WR)
+
+    def gone(self):
+        """Leaves unheard what still comes; true at its end."""
+        try:
+            return not self.connection.recv(PIECE)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def frames(self):
         """Whole frames that came; an EOFError when the agent is gone or talks nonsense."""
         try:
@@ -112,6 +125,8 @@ class Session:
         self.listener.listen(MOST_VISITORS)
         self.visitors = []
         self.attached = None
+        # Told that they are over, and not gone yet.
+        self.leaving = []
         # Without a shell until somebody attaches: its size is known then, and nobody misses its end.
         self.shell = None
         self.master = -1
@@ -137,14 +152,18 @@ class Session:
         # The last of the output is the reader's, however slow it is.
         while self.attached is not None and self.attached.unsent:
             self.turn()
+        if self.attached is not None:
+            self.let_go()
+        while self.leaving:
+            self.turn()
 
     def turn(self):
         poll = select.poll()
         poll.register(self.wake, select.POLLIN)
         if self.listener is not None:
             poll.register(self.listener, select.POLLIN)
-        for visitor in self.visitors:
-            poll.register(visitor, select.POLLIN)
+        for other in self.visitors + self.leaving:
+            poll.register(other, select.POLLIN)
         stalled = False
         if self.attached is not None:
             stalled = bool(self.attached.unsent)
@@ -168,7 +187,7 @@ class Session:
                 self.welcome()
             elif fd == self.master:
                 self.serve_pty(events)
-            else:
+            elif not self.see_off(fd):
                 self.serve_visitor(fd)
 
     def welcome(self):
@@ -212,7 +231,7 @@ class Session:
                 self.attached.send(frame("D", b""))
             except OSError:
                 pass
-            self.detach()
+            self.let_go()
         self.visitors.remove(visitor)
         self.attached = visitor
         self.taken = 0
@@ -223,19 +242,45 @@ class Session:
 
     def hear_out(self):
         """What was typed before another attached is not lost."""
+        old = self.attached
         try:
-            while len(self.pending) < MOST_PENDING:
-                before = len(self.attached.received)
-                for kind, payload in self.attached.frames():
+            heard = True
+            while heard and self.attached is old and len(self.pending) < MOST_PENDING:
+                before = len(old.received)
+                frames = list(old.frames())
+                for kind, payload in frames:
                     self.obey(kind, payload)
-                    before = None
-                if before == len(self.attached.received):
-                    return
+                heard = frames or len(old.received) > before
         except (EOFError, OSError, struct.error):
             self.detach()
 
+    def let_go(self):
+        """One that is stuck is not waited for: the host tells its client."""
+        stuck = self.attached.unsent
+        try:
+            self.attached.finish()
+        except OSError:
+            stuck = True
+        if stuck:
+            self.detach()
+            return
+        self.leaving.append(self.attached)
+        self.attached = None
+        if len(self.leaving) > MOST_VISITORS:
+            self.leaving.pop(0).connection.close()
+
+    def see_off(self, fd):
+        for other in self.leaving:
+            if other.fileno() == fd:
+                if other.gone():
+                    self.leaving.remove(other)
+                    other.connection.close()
+                return True
+        return False
+
     def detach(self):
-        self.attached.connection.close()
+        if self.attached is not None:
+            self.attached.connection.close()
         self.attached = None
 
     def serve_attached(self, events):
@@ -251,7 +296,7 @@ class Session:
     def obey(self, kind, payload):
         if kind == "S":
             self.resize(*struct.unpack(">HH", payload))
-        elif kind == "I":
+        elif kind == "I" and self.code is None:
             self.pending += payload
             self.feed()
 
@@ -296,14 +341,15 @@ class Session:
             length += len(piece)
         if not pieces:
             return False
-        for piece in pieces:
-            self.kept += piece
+        # One by one they may be more than a call can send.
+        output = b"".join(pieces)
+        self.kept += output
         if len(self.kept) > 2 * KEPT:
             # One byte more than is replayed says that something is missing before it.
             del self.kept[: -KEPT - 1]
         if self.attached is not None:
             try:
-                self.attached.send(HEADER.pack(ord("O"), length), *pieces)
+                self.attached.send(HEADER.pack(ord("O"), length), output)
             except OSError:
                 self.detach()
             self.tell_taken()
@@ -373,6 +419,7 @@ class Session:
             if not self.pass_on(OUTPUT):
                 break
         self.tell_taken()
+        self.pending.clear()
         # Before it is told: whoever hears of it may ask for another session at once.
         self.retire()
         if self.attached is not None:

@@ -25,7 +25,7 @@ export interface Standing {
 type Attached = { readonly ok: true; readonly attachment: Attachment };
 
 /** An agent that answers at all answers sooner, whatever its guest is busy with. */
-const patienceMs = 10_000;
+const patienceMs = 15_000;
 const late = new Error('the agent took too long');
 
 export class Terminals {
