@@ -33,7 +33,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/web': ['packages/contract', 'esbuild'],
   'packages/web/desktop': ['packages/contract', '@novnc/novnc'],
   'packages/guest': ['packages/contract', 'esbuild'],
-  'packages/host': ['packages/contract', 'packages/guest'],
+  'packages/host': ['packages/contract', 'packages/guest', 'packages/host/sockets'],
   'packages/host/sockets': ['packages/contract', 'packages/host', 'ws'],
   'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],

@@ -7,7 +7,7 @@ import { costs } from '../limits.ts';
 import { defineRoutes } from '../route.ts';
 
 /** What an upgrade may be refused with, over plain HTTP. */
-export const socketErrors: readonly ErrorName[] = [
+const socketErrors: readonly ErrorName[] = [
   'socket_unknown',
   'socket_limit',
   'computer_not_running',
