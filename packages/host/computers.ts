@@ -303,11 +303,12 @@ export class Computers {
     const { engine, links, folders, roster } = this.#parts;
     const resident = roster.get(computer);
     if (resident === undefined) return;
+    // As with a restart: what breaks afterwards could not say why.
+    this.#parts.ended(computer, 'removed');
     await engine.delete(context, resident.instance);
     await links.close(resident.instance);
     await folders.remove(resident.instance);
     roster.remove(computer);
-    this.#parts.ended(computer, 'removed');
   }
 
   #tell(computer: string, resident: Resident): HostComputer {

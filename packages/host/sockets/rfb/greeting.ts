@@ -5,7 +5,7 @@ import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import { Unreadable } from './sieve.ts';
 
 /** Older ones agree on security in another way. */
-export const version = Buffer.from('RFB 003.008\n');
+const version = Buffer.from('RFB 003.008\n');
 const noSecurity = 1;
 
 /** As far as the server waits for ClientInit. Throws Unreadable for a server that is none. */
