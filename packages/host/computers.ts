@@ -332,12 +332,13 @@ export class Computers {
     const { engine, links, folders, roster } = this.#parts;
     const resident = roster.get(computer);
     if (resident === undefined) return;
+    // As with a restart: what breaks afterwards could not say why.
+    this.#parts.ended(computer, 'removed');
     await engine.delete(context, resident.instance);
     await links.close(resident.instance);
     await folders.remove(resident.instance);
     await this.#parts.frames.remove(resident.instance);
     roster.remove(computer);
-    this.#parts.ended(computer, 'removed');
   }
 
   #tell(computer: string, resident: Resident): HostComputer {

@@ -22,7 +22,7 @@ function screens(): void {
   let ground: ComputerGround;
   let id: string;
   before(async () => {
-    ground = await ComputerGround.open();
+    ground = await ComputerGround.open({ CUBICLE_LOG: 'debug' });
     id = await ground.desktop();
   });
   after(() => ground?.close());
@@ -126,6 +126,19 @@ function screens(): void {
     assert.equal((await TestSocket.refused(own.view_url)).status, 404);
     assert.equal(mine.closed, undefined);
     mine.close();
+    // Sockets are logged, and what opens them is not.
+    assert.match(ground.service.stderr, /socket screen/);
+    for (const url of [own.url, own.view_url]) {
+      assert.ok(!ground.service.stderr.includes(url.split('token=')[1] as string));
+    }
+  });
+
+  test('wire-guest 10: viewers that go away before they have greeted shut nobody out', async () => {
+    const { url } = await addresses();
+    for (let n = 0; n < 12; n += 1) (await TestSocket.open(url)).close();
+    const socket = await TestSocket.open(url);
+    await greet(socket);
+    socket.close();
   });
 
   test('wire-guest 10: a viewer that stops reading grows neither server nor host', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { type Conversation, watching } from '../../packages/host/sockets/rfb/client.ts';
+import { ViewerGreeting } from '../../packages/host/sockets/rfb/greeting.ts';
 import { shown } from '../../packages/host/sockets/rfb/server.ts';
 import { Sieve, Unreadable } from '../../packages/host/sockets/rfb/sieve.ts';
 import { messages, version } from '../support/rfb.ts';
@@ -9,7 +10,8 @@ import { rawUpdate, serverCutText } from '../support/vnc-server.ts';
 
 const allowed = [0, 1, 7, 16, -223, -224, -239, -308, -26, -250];
 const forbidden = [5, 15, -258, -312, -313, -316, -1063131698];
-const hello = Buffer.concat([version, Buffer.from([1, 1])]);
+/** ClientInit: it shares. */
+const hello = Buffer.from([1]);
 
 interface Part {
   readonly sent: Buffer;
@@ -61,7 +63,7 @@ suite('what a watcher may say and see', () => {
   });
 
   test('wire-guest 10: of the server’s messages all pass but the clipboard, however they are cut up', () => {
-    const greeting = Buffer.concat([version, Buffer.from([1, 1]), Buffer.alloc(4), init()]);
+    const greeting = init();
     fc.assert(
       fc.property(fc.array(fromServer, { maxLength: 30 }), cuts(), (parts, sizes) => {
         const sieve = new Sieve(shown(conversation()));
@@ -100,13 +102,22 @@ suite('what a watcher may say and see', () => {
   });
 
   test('wire-guest 10: a greeting of another kind ends it', () => {
+    const said: Buffer[] = [];
+    const greeting = () => new ViewerGreeting((bytes) => said.push(bytes));
     for (const bad of ['RFB 003.003\n', 'GET / HTTP/1', '\0\0\0\0\0\0\0\0\0\0\0\0']) {
-      const sieve = new Sieve(watching(conversation()));
-      assert.throws(() => sieve.feed(Buffer.from(bad)), Unreadable);
+      assert.throws(() => greeting().take(Buffer.from(bad)), Unreadable);
     }
-    const sieve = new Sieve(watching(conversation()));
-    sieve.feed(version);
-    assert.throws(() => sieve.feed(Buffer.from([2])), Unreadable);
+    const wrong = greeting();
+    wrong.take(version);
+    assert.throws(() => wrong.take(Buffer.from([2])), Unreadable);
+    said.length = 0;
+    const right = greeting();
+    const rest = [...version, 1, 1, 9].map((byte) => right.take(Buffer.from([byte])));
+    assert.deepEqual(Buffer.concat(rest), Buffer.from([1, 9]));
+    assert.deepEqual(
+      Buffer.concat(said),
+      Buffer.concat([version, Buffer.from([1, 1, 0, 0, 0, 0])]),
+    );
   });
 
   test('wire-guest 10: a pixel format half way, and an encoding nobody asked for, end it', () => {
@@ -114,7 +125,7 @@ suite('what a watcher may say and see', () => {
     viewer.feed(Buffer.concat([hello, messages.pixelFormat(), messages.updateRequest(true, 1, 1)]));
     assert.throws(() => viewer.feed(messages.pixelFormat()), Unreadable);
     const server = new Sieve(shown(conversation()));
-    server.feed(Buffer.concat([version, Buffer.from([1, 1]), Buffer.alloc(4), init()]));
+    server.feed(init());
     const update = rawUpdate(1, 1);
     update.writeInt32BE(5, 12);
     assert.throws(() => server.feed(update), Unreadable);

@@ -23,8 +23,7 @@ export const hostPaths = {
 } as const;
 
 /** What a WebSocket into a computer is for. */
-const hostSocketKinds = ['screen', 'events', 'terminal'] as const;
-export type HostSocketKind = (typeof hostSocketKinds)[number];
+export type HostSocketKind = 'screen' | 'events' | 'terminal';
 
 /** On an upgrade: `1` when the credential controls, absent when it only watches. */
 export const controlHeader = 'x-cubicle-control';

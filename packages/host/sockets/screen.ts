@@ -9,6 +9,7 @@ import type { GuestLinks } from '../guest/links.ts';
 import type { Roster } from '../roster.ts';
 import type { SocketCall, SocketKind } from './kind.ts';
 import { type Conversation, controlling, watching } from './rfb/client.ts';
+import { greetServer, ViewerGreeting } from './rfb/greeting.ts';
 import { shown } from './rfb/server.ts';
 import { Sieve, Unreadable } from './rfb/sieve.ts';
 
@@ -43,8 +44,13 @@ async function show(
     const sides = control
       ? controlled(() => roster.use(computer)())
       : watched({ pixels: undefined, asked: false });
-    const give = (error: unknown) => endFor(socket, error);
-    listen(socket, channel, sides.fromViewer, give);
+    await greetServer(channel);
+    const greeting = new ViewerGreeting((bytes) => socket.send(bytes));
+    const sift = (chunk: Buffer) => {
+      const rest = greeting.take(chunk);
+      return rest.length === 0 ? [] : sides.fromViewer(rest);
+    };
+    listen(socket, channel, sift, (error) => endFor(socket, error));
     socket.resume();
     await tell(socket, channel, sides.fromServer);
     socket.close(closeCodes.tryAgain, 'the desktop ended');

@@ -17,18 +17,11 @@ export class Passage {
   constructor(caller: Duplex, host: Duplex) {
     this.#caller = caller;
     this.#host = host;
-    for (const [side, other] of [
-      [caller, host],
-      [host, caller],
-    ] as const) {
-      side.on('error', () => {});
-      side.once('close', () =>
-        other === caller ? other.end(() => other.destroy()) : other.destroy(),
-      );
-    }
+    for (const side of [caller, host]) side.on('error', () => {});
+    caller.once('close', () => host.destroy());
+    host.once('close', () => this.#endCaller());
     caller.pipe(host);
     host.on('data', (chunk: Buffer) => this.#fromHost(chunk));
-    host.once('end', () => caller.end());
     caller.on('drain', () => host.resume());
   }
 
@@ -45,6 +38,16 @@ export class Passage {
     this.#caller.resume();
     this.#host.resume();
     if (this.#frames.between) this.#farewell();
+    this.#destroyLater();
+  }
+
+  /** What was passed on is still read, for a while: a caller that reads nothing is not waited for. */
+  #endCaller(): void {
+    this.#caller.end(() => this.#caller.destroy());
+    this.#destroyLater();
+  }
+
+  #destroyLater(): void {
     const late = setTimeout(() => this.#caller.destroy(), goodbyeMs);
     this.#caller.once('close', () => clearTimeout(late));
   }

@@ -37,6 +37,8 @@ export class Screen {
         const word = lastWord(code);
         if (word !== undefined) return tell(word);
         if (lastedMs > goodMs) tries = 0;
+        // It may be opened and is not let in, time after time.
+        if (lastedMs === 0 && tries > 1) tell(notices.full);
       } else {
         tell(problem);
         if (problem.kind === 'end') return;

@@ -1,4 +1,4 @@
-// What a viewer says to the VNC server (RFC 6143 section 7.5, and the community's extensions). A watcher's
+// What a viewer says to the VNC server, from ClientInit on (RFC 6143 sections 7.3 and 7.5). A watcher's
 // messages pass only if they cannot change anything; of a controller's it is noted when somebody acts.
 
 import { mayWatchWith } from './encodings.ts';
@@ -13,9 +13,6 @@ export interface Conversation {
   asked: boolean;
 }
 
-/** Both sides speak this; older ones agree on security in another way. */
-const version = 'RFB 003.008\n';
-const noSecurity = 1;
 const shared = Buffer.from([1]);
 
 const types = {
@@ -33,7 +30,6 @@ const types = {
 } as const;
 
 export function* watching(conversation: Conversation): Grammar {
-  yield* greeting();
   // Whoever watches shares the desktop.
   yield { read: 1 };
   yield { pass: 0, instead: shared };
@@ -66,7 +62,6 @@ export function* watching(conversation: Conversation): Grammar {
 
 /** Everything passes. What cannot be read is not understood any further, and taken for use of the computer. */
 export function* controlling(used: () => void): Grammar {
-  yield* greeting();
   yield { pass: 1 };
   for (;;) {
     const type = (yield { read: 1 }).readUInt8(0);
@@ -78,14 +73,6 @@ export function* controlling(used: () => void): Grammar {
       yield { pass: 4 * count };
     } else yield { pass: yield* lengthOf(type) };
   }
-}
-
-function* greeting(): Generator<{ read: number } | { pass: number }, void, Buffer> {
-  const told = yield { read: version.length };
-  if (told.toString('latin1') !== version) throw new Unreadable('another version of RFB');
-  yield { pass: 0 };
-  if ((yield { read: 1 }).readUInt8(0) !== noSecurity) throw new Unreadable('security of a kind');
-  yield { pass: 0 };
 }
 
 /** How long the rest of a message is that changes something, after its type. */

@@ -1,4 +1,4 @@
-// What the VNC server says to a watcher (RFC 6143 section 7.6): everything but the clipboard. It is a guest
+// What the VNC server says to a watcher, from ServerInit on (RFC 6143 section 7.6): everything but the clipboard. It is a guest
 // that speaks, so nothing is believed that was not asked for.
 
 import type { Conversation } from './client.ts';
@@ -11,7 +11,7 @@ const types = { update: 0, colourMap: 1, bell: 2, cutText: 3 } as const;
 const uncounted = 0xffff;
 
 export function* shown(conversation: Conversation): Grammar {
-  yield* greeting(conversation);
+  yield* beginning(conversation);
   for (;;) {
     const type = (yield { read: 1 }).readUInt8(0);
     switch (type) {
@@ -36,13 +36,7 @@ export function* shown(conversation: Conversation): Grammar {
   }
 }
 
-function* greeting(conversation: Conversation): Generator<Step, void, Buffer> {
-  yield { pass: 12 };
-  const count = (yield { read: 1 }).readUInt8(0);
-  if (count === 0) throw new Unreadable('the server refuses');
-  yield { pass: count };
-  if ((yield { read: 4 }).readUInt32BE(0) !== 0) throw new Unreadable('the server refuses');
-  yield { pass: 0 };
+function* beginning(conversation: Conversation): Generator<Step, void, Buffer> {
   const screen = yield { read: 24 };
   // A viewer that has not waited for it has told its own already.
   conversation.pixels ??= readPixels(screen.subarray(4, 20));
