@@ -35,7 +35,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],
   tests: ['packages', 'pg', 'fast-check', 'zod'],
-  bench: ['packages', 'pg'],
+  bench: ['packages', 'pg', 'ws'],
 };
 
 const specifier = /(?<![.\w])(?:from\s+|import\s+|import\s*\(\s*)'([\w@./:-]+)'/g;
