@@ -3,8 +3,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { AddressInfo, Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { computer, oneComputer } from './computer.ts';
@@ -48,29 +47,35 @@ export async function run(): Promise<void> {
   }
 }
 
-type Send = (sockets: WebSocket[]) => Promise<void>;
+interface Connection {
+  readonly socket: WebSocket;
+  readonly wire: Socket;
+}
+
+type Send = (connections: readonly Connection[]) => Promise<void>;
 
 /** Frames a second to all readers together. */
 async function round(child: ChildProcess, send: Send): Promise<number> {
   const server = new WebSocketServer({ port: 0, perMessageDeflate: false });
-  const sockets: WebSocket[] = [];
+  const connections: Connection[] = [];
   const { promise: joined, resolve } = Promise.withResolvers<void>();
-  server.on('connection', (socket) => {
-    if (sockets.push(socket) === readers) resolve();
+  server.on('connection', (socket, { socket: wire }) => {
+    if (connections.push({ socket, wire }) === readers) resolve();
   });
   const { port } = server.address() as AddressInfo;
   const done = once(child, 'message');
   child.send({ url: `ws://127.0.0.1:${port}`, readers, frames });
   await joined;
   const began = performance.now();
-  await send(sockets);
+  await send(connections);
   await done;
   const seconds = (performance.now() - began) / 1_000;
   server.close();
   return (readers * frames) / seconds;
 }
 
-const bare: Send = async (sockets) => {
+const bare: Send = async (connections) => {
+  const sockets = connections.map(({ socket }) => socket);
   const frame = sample();
   for (let i = 0; i < frames; i += 1) {
     for (const socket of sockets) socket.send(frame);
@@ -78,9 +83,10 @@ const bare: Send = async (sockets) => {
   }
 };
 
-const streams: Send = async (sockets) => {
+const streams: Send = async (connections) => {
+  const sockets = connections.map(({ socket }) => socket);
   const events = oneComputer({ now: () => performance.now(), date: () => new Date() });
-  for (const socket of sockets) {
+  for (const { socket, wire } of connections) {
     const request = { computer, account: 'acc', watches: [] };
     const subscribed = events.subscribe(request, {
       send(text) {
@@ -92,7 +98,7 @@ const streams: Send = async (sockets) => {
       },
     });
     if (!subscribed.ok) throw new Error(subscribed.refusal.message);
-    underlying(socket).on('drain', () => subscribed.subscription.drained());
+    wire.on('drain', () => subscribed.subscription.drained());
     subscribed.subscription.begin();
   }
   // The hello is a frame, too.
@@ -126,8 +132,4 @@ async function emptied(sockets: readonly WebSocket[]): Promise<void> {
   while (sockets.some((socket) => socket.bufferedAmount > 0)) {
     await new Promise((resolve) => setImmediate(resolve));
   }
-}
-
-function underlying(socket: WebSocket): Duplex {
-  return (socket as unknown as { _socket: Duplex })._socket;
 }

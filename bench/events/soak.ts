@@ -87,7 +87,10 @@ function report(i: number): DesktopReport {
     class: 'xterm',
     type: 'normal',
     pid: i % 30_000,
-    ...{ x: 0, y: 0, width: 800, height: 600 },
+    x: 0,
+    y: 0,
+    width: 800,
+    height: 600,
     focused: false,
     visible: true,
   };

@@ -36,7 +36,10 @@ suite('signals', () => {
         more: false,
         baseline: true,
         supported: [
-          ...['process.exited', 'computer.started', 'computer.stopped', 'computer.suspended'],
+          'process.exited',
+          'computer.started',
+          'computer.stopped',
+          'computer.suspended',
           'computer.idle',
         ],
         retention: 'ephemeral',
@@ -58,8 +61,8 @@ suite('signals', () => {
       [page.from, page.cursor, page.more, page.baseline, 'gap' in page],
       [cursor, page.events.at(-1).cursor, false, false, false],
     );
-    const { events, from, cursor: after } = await read(id, since(page.cursor));
-    assert.deepEqual([events, from, after], [[], page.cursor, page.cursor]);
+    const { events, from, cursor: next } = await read(id, since(page.cursor));
+    assert.deepEqual([events, from, next], [[], page.cursor, page.cursor]);
   });
 
   test('wire-computers 11: a page is at most as long as asked, and says whether there is more', async () => {
@@ -131,8 +134,8 @@ suite('signals', () => {
   test('Part 8 Rate, wire-computers 11: costs 1; a clone that was made has not stopped', async () => {
     const { id } = await made(as, { start: false });
     const spent = async () => assertMetered(await as.get(`/computers/${id}/signals`)).remaining;
-    const before = await spent();
-    assert.ok(before - (await spent()) <= 1);
+    const first = await spent();
+    assert.ok(first - (await spent()) <= 1);
     const copy = await clone(as, id);
     await until('it is made', async () => (await computer(as, copy.id)).status === 'stopped');
     const { cursor } = await read(copy.id);

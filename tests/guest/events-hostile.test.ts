@@ -154,7 +154,7 @@ for (const [what, event] of Object.entries(forged)) {
   });
 }
 
-const lines: Record<string, string> = {
+const noNews: Record<string, string> = {
   'a path elsewhere': '{"path":"/etc/passwd","kind":"deleted","dir":false}\n',
   'a path that leads out': '{"path":"/tree/../etc","kind":"deleted","dir":false}\n',
   'the tree itself': '{"path":"/tree","kind":"deleted","dir":true}\n',
@@ -165,7 +165,7 @@ const lines: Record<string, string> = {
   'never armed': '{"armed":false}\n',
 };
 
-for (const [what, line] of Object.entries(lines)) {
+for (const [what, line] of Object.entries(noNews)) {
   test(`news of a tree that are none end the connection: ${what}`, async (t) => {
     const on = await Listening.of(t, { agent: false });
     const agent = await FakeAgent.of(on.rig);

@@ -86,7 +86,7 @@ export class Directory {
     this.#watcher.close();
     this.parent?.children.delete(basename(this.path));
     let closed = 1;
-    for (const child of [...this.children.values()]) closed += child.close();
+    for (const child of this.children.values()) closed += child.close();
     return closed;
   }
 }

@@ -106,7 +106,7 @@ export class Events {
   subscribe(request: StreamRequest, socket: StreamSocket): Subscribed {
     const { computer, account, watches } = request;
     const trees = treesOf(watches);
-    if (!Array.isArray(trees)) return { ok: false, refusal: trees as StreamRefusal };
+    if (!Array.isArray(trees)) return { ok: false, refusal: trees };
     const resident = this.#parts.roster.get(computer);
     const events = resident && this.#computers.get(resident.instance);
     if (resident === undefined || events === undefined) {

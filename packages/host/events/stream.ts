@@ -59,7 +59,8 @@ export class Stream {
 
   close(detail: string): void {
     // Those alone that are there: whoever is put down may come back at once.
-    for (const subscriber of [...this.#subscribers]) subscriber.putDown(detail);
+    const subscribers = [...this.#subscribers];
+    for (const subscriber of subscribers) subscriber.putDown(detail);
   }
 
   #append(source: Source, write: (computer: string, seq: number, cursor: string) => string): void {
