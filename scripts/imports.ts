@@ -38,7 +38,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],
   tests: ['packages', 'pg', 'fast-check', 'jpeg-js', 'playwright-core', 'ws', 'zod'],
-  bench: ['packages', 'pg'],
+  bench: ['packages', 'pg', 'ws'],
 };
 
 const specifier = /(?<![.\w])(?:from\s+|import\s+|import\s*\(\s*)'([\w@./:-]+)'/g;

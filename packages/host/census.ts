@@ -61,10 +61,10 @@ export class Census {
       status: resident.status,
     }));
     const instances = await this.#engine.list(context);
-    const found = new Map(instances.map(({ id, status }) => [id, status]));
+    const seen = new Map(instances.map(({ id, status }) => [id, status]));
     for (const { computer, resident, status } of before) {
       if (resident.status !== status) continue;
-      await this.#found(computer, resident, found.get(resident.instance));
+      await this.#found(computer, resident, seen.get(resident.instance));
     }
     this.#lookAgainAt = performance.now() + lookMs;
   }

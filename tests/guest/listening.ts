@@ -8,6 +8,7 @@ import {
   type Subscription,
 } from '../../packages/host/events/events.ts';
 import type { StreamSocket } from '../../packages/host/events/subscriber.ts';
+import type { Clock } from '../../packages/host/guest/executions.ts';
 import { Roster } from '../../packages/host/roster.ts';
 import { until } from '../support/until.ts';
 import { computer, Rig } from './rig.ts';
@@ -69,7 +70,10 @@ export class Listening {
     this.events.found(computer, 'running');
   }
 
-  static async of(t: TestContext, { agent = true } = {}): Promise<Listening> {
+  static async of(
+    t: TestContext,
+    { agent = true, clock }: { readonly agent?: boolean; readonly clock?: Clock } = {},
+  ): Promise<Listening> {
     const heard: Parameters<Events['heard']>[] = [];
     let tell = (...news: Parameters<Events['heard']>): void => void heard.push(news);
     const rig = await Rig.of(t, { agent: false, tell: (...news) => tell(...news) });
@@ -78,7 +82,10 @@ export class Listening {
       watchTree: (...asked) => rig.links.watchTree(...asked),
       ready: (...asked) => rig.links.ready(...asked),
     };
-    const listening = new Listening(rig, ({ roster }) => new Events({ roster, links }));
+    const listening = new Listening(
+      rig,
+      ({ roster }) => new Events({ roster, links, ...(clock && { clock }) }),
+    );
     t.after(() => listening.events.stop());
     tell = (...news) => listening.events.heard(...news);
     if (agent) await rig.startAgent();

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 
 const echo: SocketKind = {
   most: 2,
-  check: async ({ query }) =>
+  check: async (_context, { query }) =>
     query.has('refuse') ? { failure: 'busy', error: 'Not now.' } : undefined,
   open: (_, socket) => socket.on('message', (data) => socket.send(data)),
 };

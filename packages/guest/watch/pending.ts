@@ -8,7 +8,7 @@ type Kind = FileChange['kind'];
 const most = { paths: 1_024, characters: 256 * 1024 };
 
 /** What happened to a path before and what happens now, in one word. */
-function coalesced(before: Kind | undefined, now: Kind): Kind {
+export function coalesced(before: Kind | undefined, now: Kind): Kind {
   // Whatever was created and written is new, and what is gone stays gone until it is created again.
   return now === 'modified' ? (before ?? now) : now;
 }

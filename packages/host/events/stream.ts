@@ -58,7 +58,9 @@ export class Stream {
   }
 
   close(detail: string): void {
-    for (const subscriber of this.#subscribers) subscriber.putDown(detail);
+    // Those alone that are there: whoever is put down may come back at once.
+    const subscribers = [...this.#subscribers];
+    for (const subscriber of subscribers) subscriber.putDown(detail);
   }
 
   #append(source: Source, write: (computer: string, seq: number, cursor: string) => string): void {
