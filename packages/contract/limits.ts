@@ -41,7 +41,6 @@ export const limits = {
   /** How long after a start or restart a silent guest agent means `starting`. */
   startingMs: 120_000,
   /** WebSockets of one kind open per computer, and per account on one server. Screens: a number of ours. */
-  eventStreamsPerComputer: 8,
   screensPerComputer: 16,
   socketsPerAccount: 128,
   /** The largest message a client may send on a WebSocket (Part 8: a terminal's input). */
