@@ -7,6 +7,7 @@ import { limits } from '@cubicle/contract/limits.ts';
 import { closeCodes } from '@cubicle/contract/sockets.ts';
 import type { GuestLinks } from '../guest/links.ts';
 import type { Roster } from '../roster.ts';
+import { Turns } from '../turns.ts';
 import type { SocketCall, SocketKind } from './kind.ts';
 import { type Conversation, controlling, watching } from './rfb/client.ts';
 import { greetServer, ViewerGreeting } from './rfb/greeting.ts';
@@ -34,17 +35,17 @@ async function show(
   { computer, instance, control }: SocketCall,
   socket: WebSocket,
 ): Promise<void> {
-  const gone = new AbortController();
-  socket.once('close', () => gone.abort(new Error('the viewer is gone')));
+  const life = new AbortController();
   socket.pause();
   try {
-    const result = await links.screen({ signal: gone.signal }, instance);
+    const result = await greetings.take(instance, () => meet(links, instance, life));
     if (!result.ok) return socket.close(closeCodes.tryAgain, result.failure);
     const { channel } = result;
+    socket.once('close', () => life.abort(new Error('the viewer is gone')));
+    if (socket.readyState !== socket.OPEN) return life.abort(new Error('the viewer is gone'));
     const sides = control
       ? controlled(() => roster.use(computer)())
       : watched({ pixels: undefined, asked: false });
-    await greetServer(channel);
     const greeting = new ViewerGreeting((bytes) => socket.send(bytes));
     const sift = (chunk: Buffer) => {
       const rest = greeting.take(chunk);
@@ -56,6 +57,25 @@ async function show(
     socket.close(closeCodes.tryAgain, 'the desktop ended');
   } catch (error) {
     endFor(socket, error);
+  }
+}
+
+/** One at a time, and to its end even if the viewer has gone: the VNC server counts those that break off. */
+const greetings = new Turns();
+const greetingMs = 5_000;
+
+async function meet(
+  links: GuestLinks,
+  instance: string,
+  life: AbortController,
+): ReturnType<GuestLinks['screen']> {
+  const late = setTimeout(() => life.abort(new Error('the VNC server is silent')), greetingMs);
+  try {
+    const result = await links.screen({ signal: life.signal }, instance);
+    if (result.ok) await greetServer(result.channel);
+    return result;
+  } finally {
+    clearTimeout(late);
   }
 }
 
