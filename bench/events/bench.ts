@@ -99,6 +99,7 @@ const streams: Send = async (connections) => {
     });
     if (!subscribed.ok) throw new Error(subscribed.refusal.message);
     wire.on('drain', () => subscribed.subscription.drained());
+    socket.on('close', () => subscribed.subscription.end());
     subscribed.subscription.begin();
   }
   // The hello is a frame, too.

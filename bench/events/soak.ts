@@ -25,10 +25,12 @@ export async function soak(): Promise<Soak> {
   const events = oneComputer({ now: () => (now += 20), date: () => new Date() });
   let frames = 0;
   let putDown = 0;
+  let over = false;
   for (let i = 0; i < 7; i += 1) listen(events, () => (frames += 1) > 0);
   const stubborn = () => {
     let cursor = '';
     const comeBack = () => {
+      if (over) return;
       putDown += 1;
       slow = listen(events, takes, comeBack, cursor);
     };
@@ -54,6 +56,7 @@ export async function soak(): Promise<Soak> {
     measured.push({ heap: heapUsed / 2 ** 20, rss: rss / 2 ** 20 });
   }
   const seconds = (performance.now() - began) / 1_000;
+  over = true;
   events.stop();
   const [first, last] = measured as [(typeof measured)[0], (typeof measured)[0]];
   if (frames < 7 * total) throw new Error(`only ${frames} frames of ${7 * total}`);
