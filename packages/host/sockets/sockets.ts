@@ -47,7 +47,7 @@ interface Held {
 /** Within two of these a caller that vanished without a word is found out. Proxies cut what rests for a minute. */
 const usualPingMs = 25_000;
 /** How long a caller may take to answer a close. */
-const goodbyeMs = 2_000;
+const goodbyeMs = 10_000;
 
 export class Sockets {
   readonly #parts: SocketsParts;

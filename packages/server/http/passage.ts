@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { closeFrame, FrameCounter } from './frames.ts';
 
 /** How long a caller that is cut may take to read why. */
-const goodbyeMs = 2_000;
+const goodbyeMs = 10_000;
 
 export class Passage {
   readonly #caller: Duplex;
