@@ -106,10 +106,13 @@ test('a million keys that nobody reads cost their bytes and no more', async (t) 
   await buffersHeld();
   const before = process.memoryUsage();
   for (let i = 0; i < 1_000_000; i += 1) client.attachment.input(Buffer.of(120));
-  collect();
-  const after = process.memoryUsage();
-  const grown = after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers;
-  assert.ok(grown < 5 * MB, `${grown} bytes`);
+  // What is garbage is given back when the collector comes to it.
+  await until('what is held is small', () => {
+    collect();
+    const after = process.memoryUsage();
+    const grown = after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers;
+    return grown < 5 * MB;
+  });
   assert.equal(client.closed, undefined);
 });
 
