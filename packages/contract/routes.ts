@@ -3,10 +3,13 @@
 import { accountRoutes } from './resources/account.ts';
 import { apiKeyRoutes } from './resources/api-keys.ts';
 import { computerRoutes } from './resources/computers.ts';
+import { desktopRoutes } from './resources/desktop.ts';
 import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
 import { operationRoutes } from './resources/operations.ts';
+import { signalRoutes } from './resources/signals.ts';
 import { sizeRoutes } from './resources/sizes.ts';
+import { socketRoutes } from './resources/sockets.ts';
 import { workspaceRoutes } from './resources/workspaces.ts';
 
 export const basePath = '/api/v1';
@@ -18,7 +21,10 @@ export const routes = {
   ...sizeRoutes,
   ...computerRoutes,
   ...execRoutes,
+  ...desktopRoutes,
   ...fileRoutes,
+  ...socketRoutes,
+  ...signalRoutes,
   ...operationRoutes,
 };
 

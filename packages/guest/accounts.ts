@@ -1,6 +1,7 @@
 // Accounts of the guest, read from /etc/passwd.
 
 import { readFileSync } from 'node:fs';
+import { homedir, userInfo } from 'node:os';
 
 export interface Account {
   readonly name: string;
@@ -19,6 +20,12 @@ export function findAccount(wanted: string): Account | undefined {
     }
   }
   return undefined;
+}
+
+/** Without the desktop's account everything runs as the agent itself does. */
+export function ownAccount(): Account {
+  const { username: name, uid, gid, shell } = userInfo();
+  return { name, uid, gid, home: homedir(), shell: shell ?? '/bin/sh' };
 }
 
 /** Whose files and commands ours are by default. */

@@ -12,6 +12,7 @@ export async function bundleAgent(): Promise<string> {
     platform: 'node',
     target: 'node24',
     format: 'esm',
+    loader: { '.py': 'text' },
     legalComments: 'none',
     logLevel: 'warning',
   });

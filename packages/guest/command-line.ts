@@ -44,13 +44,7 @@ export interface Surroundings {
 export function commandLine(body: CommandBody, around: Surroundings): CommandLine {
   const { account, session, group, marker } = around;
   const env: Record<string, string> = {
-    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    LANG: 'C.UTF-8',
-    ...session,
-    HOME: account.home,
-    USER: account.name,
-    LOGNAME: account.name,
-    SHELL: account.shell,
+    ...environment(account, session),
     ...(marker === undefined ? {} : { [markerName]: marker }),
   };
   let before = '';
@@ -71,6 +65,21 @@ export function commandLine(body: CommandBody, around: Surroundings): CommandLin
   if (isRoot && account.uid !== 0) argv = [...as(account), ...argv];
   if (group !== undefined) argv = ['sh', '-c', enterGroup, 'cubicle', group, ...argv];
   return { argv, env, home: account.home, script: tooLong ? body.command : undefined };
+}
+
+export function environment(
+  { name, home, shell }: Account,
+  session: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    LANG: 'C.UTF-8',
+    ...session,
+    HOME: home,
+    USER: name,
+    LOGNAME: name,
+    SHELL: shell,
+  };
 }
 
 function as({ uid, gid }: Account): [string, ...string[]] {

@@ -1,6 +1,5 @@
 // What the host asks of commands: run one, start one, read its output, kill it.
 
-import { homedir, userInfo } from 'node:os';
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import {
   type CommandBody,
@@ -13,7 +12,7 @@ import {
   type Session,
 } from '@cubicle/contract/guest/messages.ts';
 import { sizes } from '@cubicle/contract/guest/sizes.ts';
-import { type Account, findAccount } from './accounts.ts';
+import { findAccount, ownAccount } from './accounts.ts';
 import type { Capture } from './capture.ts';
 import type { Cgroups } from './cgroups.ts';
 import { type Command, type CommandPlace, startCommand } from './command.ts';
@@ -135,8 +134,9 @@ export class Commands {
     const { place, sessionEnv } = this.#options;
     const variables = session === 'desktop' ? readSession(sessionEnv) : {};
     if (variables === undefined) throw new Refused('no_session');
+    const account = session === 'desktop' ? findAccount(this.#options.user) : undefined;
     const line = commandLine(body, {
-      account: this.#account(session),
+      account: account ?? ownAccount(),
       session: variables,
       group: background?.procs,
       marker: background?.id,
@@ -150,14 +150,6 @@ export class Commands {
       this.#open -= 1;
       throw error;
     }
-  }
-
-  /** Without the desktop's account everything runs as the agent itself does. */
-  #account(session: Session): Account {
-    const account = session === 'desktop' ? findAccount(this.#options.user) : undefined;
-    if (account !== undefined) return account;
-    const { username: name, uid, gid, shell } = userInfo();
-    return { name, uid, gid, home: homedir(), shell: shell ?? '/bin/sh' };
   }
 
   async #followToEnd(execution: Execution): Promise<void> {

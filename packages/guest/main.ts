@@ -1,6 +1,7 @@
 // The agent in a computer: joins the link to the host with what it serves. Ships as one file.
 
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import {
   encodeMessage,
@@ -10,6 +11,8 @@ import {
 import { guestProtocol } from '@cubicle/contract/guest/sizes.ts';
 import { Cgroups, ownGroup } from './cgroups.ts';
 import { Commands } from './commands.ts';
+import { Desktop } from './desktop/desktop.ts';
+import { DesktopReporter } from './desktop/reporter.ts';
 import { Fifos } from './fifos.ts';
 import { listFiles } from './file-list.ts';
 import { readFile } from './file-read.ts';
@@ -17,10 +20,14 @@ import { writeFile } from './file-write.ts';
 import { Link } from './link.ts';
 import { OutputRoom } from './output-room.ts';
 import { asRefused } from './refused.ts';
+import { showScreen } from './screen.ts';
 import { DesktopWatch } from './session.ts';
 import { places, readSettings } from './settings.ts';
+import { Terminals } from './terminal/terminals.ts';
 import { Uploads } from './uploads.ts';
 import { randomName } from './random-name.ts';
+import { Watches } from './watch/watches.ts';
+import { Display } from './x11/protocol/display.ts';
 
 const settings = readSettings(process.env);
 const at = places(settings);
@@ -30,10 +37,10 @@ const sweepMs = 30_000;
 const makeWay = 75;
 
 mkdirSync(settings.run, { recursive: true });
-rmSync(settings.exec, { recursive: true, force: true });
-mkdirSync(settings.exec, { mode: 0o700 });
+clearExec();
 
 const uploads = new Uploads(at.uploads);
+const watches = new Watches();
 const commands = new Commands({
   place: { folder: settings.exec, fifos: new Fifos(settings.exec), room: new OutputRoom() },
   cgroups: new Cgroups(settings.cgroups ? ownGroup() : undefined),
@@ -43,9 +50,20 @@ const commands = new Commands({
     link.tell({ type: 'exited', execution_id: id, exit_code: exitCode });
   },
 });
-const desktop = new DesktopWatch(at.desktopReady, (ready) => {
+const terminals = new Terminals({
+  folder: at.terminals,
+  sessionEnv: at.sessionEnv,
+  user: settings.user,
+});
+const session = new DesktopWatch(at.desktopReady, (ready) => {
   link.tell({ type: 'desktop', ready });
 });
+
+/** How long the display may owe an answer. */
+const patienceMs = 5_000;
+const display = new Display({ path: settings.display, patienceMs });
+const desktop = new Desktop(display);
+const reporter = new DesktopReporter(display, (event) => link.tell(event));
 
 const link = new Link({
   path: settings.link,
@@ -53,7 +71,7 @@ const link = new Link({
     protocol: guestProtocol,
     boot_id: bootId(),
     agent_id: agentId,
-    desktop_ready: desktop.ready,
+    desktop_ready: session.ready,
     running: commands.executions.running(),
     exited: commands.executions.exited(),
   }),
@@ -61,6 +79,7 @@ const link = new Link({
     if (host.protocol !== guestProtocol) process.exit(makeWay);
     // A new host daemon knows none of those before it (wire-guest section 4).
     commands.executions.keepOnly(host.known);
+    reporter.begin();
   },
   serve: (channel, asked) => {
     const operate = operations[asked.op] as Serve<GuestRequest>;
@@ -77,6 +96,10 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   read: readFile,
   write: (channel, asked) => writeFile(channel, asked, { uploads, ...settings }),
   list: listFiles,
+  desktop: (channel, asked) => desktop.serve(channel, asked),
+  screen: (channel) => showScreen(channel, at.screen),
+  terminal: (channel, asked) => terminals.attach(channel, asked),
+  watch: (channel, asked) => watches.watch(channel, asked),
 };
 
 /** Before an answer a refusal says why; after one only a reset can. */
@@ -86,6 +109,15 @@ function decline(channel: Channel, error: unknown): void {
     encodeMessage({ reason, size, detail: message.slice(0, 200) } satisfies Refusal),
     error,
   );
+}
+
+/** Of what an agent before left, terminals alone are of use: they go on. */
+function clearExec(): void {
+  mkdirSync(settings.exec, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(settings.exec)) {
+    const path = join(settings.exec, name);
+    if (path !== at.terminals) rmSync(path, { recursive: true, force: true });
+  }
 }
 
 /** A container has its host's boot id; the start of its first process tells one boot from the next. */

@@ -7,10 +7,12 @@ export interface Settings {
   readonly link: string;
   /** What the desktop's session says of itself. Its user writes there too. */
   readonly run: string;
-  /** Output and pipes of commands: volatile, and root's alone. */
+  /** Output and pipes of commands, sockets of terminals: volatile, and root's alone. */
   readonly exec: string;
   /** Survives a reboot of the guest: which uploads were under way. */
   readonly state: string;
+  /** The X server's socket. */
+  readonly display: string;
   /** Whose desktop it is. */
   readonly user: string;
   /** Instead of the account's own home. */
@@ -25,16 +27,19 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     run: env['CUBICLE_RUN'] ?? '/run/cubicle',
     exec: env['CUBICLE_EXEC'] ?? '/run/cubicle-agent',
     state: env['CUBICLE_STATE'] ?? '/var/lib/cubicle',
+    display: env['CUBICLE_DISPLAY'] ?? '/tmp/.X11-unix/X0',
     user: env['CUBICLE_USER'] ?? 'user',
     home: env['CUBICLE_HOME'],
     cgroups: env['CUBICLE_CGROUP'] !== 'none',
   };
 }
 
-export function places({ run, state }: Settings) {
+export function places({ run, state, exec }: Settings) {
   return {
     sessionEnv: join(run, 'session.env'),
     desktopReady: join(run, 'desktop-ready'),
+    screen: join(run, 'vnc.sock'),
     uploads: join(state, 'uploads'),
+    terminals: join(exec, 'terminals'),
   };
 }

@@ -4,15 +4,20 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { chmod, rm } from 'node:fs/promises';
 import { timingSafeEqual } from 'node:crypto';
 import { hostCommand, type HostReport } from '@cubicle/contract/host/api.ts';
+import type { Duplex } from 'node:stream';
 import type { Context } from './engine/engine.ts';
+import { refuse, type Sockets } from './sockets/sockets.ts';
 import type { Computers } from './computers.ts';
 
 export interface ApiParts {
   readonly token: string;
   readonly computers: Computers;
   readonly host: () => Promise<HostReport['host']>;
+  /** A page of a computer's signals as JSON; nothing when it is not here. */
+  readonly signals: (computer: string, since: string, limit: number) => string | undefined;
   /** Calls into a guest; false when the path is none of theirs. */
   readonly guest: (call: GuestRequest) => Promise<boolean>;
+  readonly sockets: Sockets;
   readonly log: (problem: unknown) => void;
 }
 
@@ -45,6 +50,12 @@ export class HostApi {
     this.#server = createServer({ requestTimeout: 0, keepAliveTimeout: 60_000 }, answer);
     // An upload waits until it is wanted.
     this.#server.on('checkContinue', answer);
+    this.#server.on('upgrade', (request, socket, head) => {
+      void this.#upgrade(request, socket, head).catch((error: unknown) => {
+        this.#parts.log(error);
+        socket.destroy();
+      });
+    });
   }
 
   async listen(socketPath: string): Promise<void> {
@@ -94,8 +105,31 @@ export class HostApi {
         await this.#parts.computers.carryOut(whole, computer, command),
       );
     }
+    if (rest[0] === 'signals') {
+      const { searchParams: query } = url;
+      const page = this.#parts.signals(
+        computer,
+        query.get('since') ?? '',
+        Number(query.get('limit')),
+      );
+      return page === undefined
+        ? sendJson(response, 404, { error: 'absent' })
+        : sendText(response, 200, page);
+    }
     const call = { context, computer, rest, query: url.searchParams, request, response };
     if (!(await this.#parts.guest(call))) sendJson(response, 404, { error: 'no such path' });
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    if (!this.#knows(request.headers.authorization)) {
+      return refuse(socket, 401, { error: 'not the control plane' });
+    }
+    const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://host');
+    const [, first, computer = '', what, kind = ''] = pathname.split('/');
+    if (first !== 'computers' || what !== 'sockets') {
+      return refuse(socket, 404, { error: 'no such path' });
+    }
+    await this.#parts.sockets.upgrade({ computer, kind, query, request, socket, head });
   }
 
   #knows(authorization: string | undefined): boolean {
@@ -106,7 +140,10 @@ export class HostApi {
 }
 
 export function sendJson(response: ServerResponse, status: number, value: unknown): void {
-  const body = JSON.stringify(value);
+  sendText(response, status, JSON.stringify(value));
+}
+
+function sendText(response: ServerResponse, status: number, body: string): void {
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),

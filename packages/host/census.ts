@@ -3,7 +3,9 @@
 // back, everything is looked at again now and then.
 
 import type { Context, Engine, InstanceStatus } from './engine/engine.ts';
+import type { Events } from './events/events.ts';
 import type { GuestLinks } from './guest/links.ts';
+import { statuses } from './instances.ts';
 import type { Resident, Roster } from './roster.ts';
 
 const lookMs = 15_000;
@@ -14,12 +16,14 @@ export class Census {
   readonly #engine: Engine;
   readonly #links: GuestLinks;
   readonly #roster: Roster;
+  readonly #events: Events;
   #lookAgainAt = 0;
 
-  constructor(engine: Engine, links: GuestLinks, roster: Roster) {
+  constructor(engine: Engine, links: GuestLinks, roster: Roster, events: Events) {
     this.#engine = engine;
     this.#links = links;
     this.#roster = roster;
+    this.#events = events;
   }
 
   /** Afterwards the roster tells what is so. */
@@ -42,6 +46,7 @@ export class Census {
   note(resident: Resident, status: InstanceStatus): void {
     resident.status = status;
     if (status !== 'running' && status !== 'frozen') this.#links.stopped(resident.instance);
+    this.#events.became(resident.instance, statuses[status]);
   }
 
   #isUnsure({ status, instance }: Resident): boolean {
@@ -56,10 +61,10 @@ export class Census {
       status: resident.status,
     }));
     const instances = await this.#engine.list(context);
-    const statuses = new Map(instances.map(({ id, status }) => [id, status]));
+    const seen = new Map(instances.map(({ id, status }) => [id, status]));
     for (const { computer, resident, status } of before) {
       if (resident.status !== status) continue;
-      await this.#found(computer, resident, statuses.get(resident.instance));
+      await this.#found(computer, resident, seen.get(resident.instance));
     }
     this.#lookAgainAt = performance.now() + lookMs;
   }

@@ -5,12 +5,15 @@ import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/h
 import type { Census } from './census.ts';
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
+import type { Frames } from './frames.ts';
+import type { Events } from './events/events.ts';
 import type { GuestLinks } from './guest/links.ts';
 import { instanceIdFor, labelsOf, removeInstance, shapeOf, specOf, statuses } from './instances.ts';
 import type { LinkFolders } from './link-folder.ts';
 import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
 import type { Resident, Roster } from './roster.ts';
+import type { SocketEnd } from './sockets/kind.ts';
 import { Turns } from './turns.ts';
 
 export interface ComputersParts {
@@ -19,9 +22,13 @@ export interface ComputersParts {
   readonly folders: LinkFolders;
   readonly roster: Roster;
   readonly census: Census;
+  readonly frames: Frames;
+  readonly events: Events;
   readonly pool: Pool;
   /** Node and the agent, mounted read-only into every guest. */
   readonly agentDir: string;
+  /** What was about its running is over. */
+  readonly ended: (computer: string, end: SocketEnd) => void;
   readonly log: (problem: unknown) => void;
   /** The digest of the image behind a template's name. */
   readonly imageOf: (template: string) => Promise<string>;
@@ -53,7 +60,7 @@ export class Computers {
 
   /** Finds the computers that were here before, and listens for their agents again. */
   async adopt(context: Context): Promise<void> {
-    const { engine, links, folders, roster, pool } = this.#parts;
+    const { engine, links, folders, roster, events, pool } = this.#parts;
     const instances = await engine.list(context);
     await folders.keepOnly(new Set(instances.map(({ id }) => id)));
     for (const instance of instances) {
@@ -63,6 +70,7 @@ export class Computers {
         continue;
       }
       roster.add(computer, instance.id, instance.status);
+      events.found(instance.id, statuses[instance.status]);
       const { id } = instance;
       await links.open(id, await folders.describe({ id, resolution, hostname: computer }));
     }
@@ -137,35 +145,62 @@ export class Computers {
   }
 
   async #power(context: Context, computer: string, command: PowerCommand): Promise<HostOutcome> {
-    const { engine, links, roster } = this.#parts;
+    const { engine, links, roster, events } = this.#parts;
     const resident = roster.get(computer);
     const instance = resident && (await engine.get(context, resident.instance));
     if (resident === undefined || instance === undefined) {
       return { outcome: 'refused', why: 'absent' };
     }
     if (command.kind === 'suspend' && command.idle_s !== undefined) {
-      const driven = links.busy(instance.id) || roster.idleMs(resident) < command.idle_s * 1_000;
+      const idleMs = roster.idleMs(resident);
+      const driven = links.busy(instance.id) || idleMs < command.idle_s * 1_000;
       if (driven) return { outcome: 'refused', why: 'busy' };
+      if (instance.status === 'running') this.#tellIdle(resident, idleMs);
+    }
+    if (command.kind === 'suspend' && instance.status === 'running') {
+      await this.#parts.frames.save(instance.id);
+    }
+    // Said before the guest goes down: afterwards nobody could tell it from a desktop that broke.
+    if (command.kind === 'restart' && instance.status === 'running') {
+      this.#parts.ended(computer, 'restarted');
     }
     const outcome = await power(context, engine, instance, command);
     if (outcome.outcome !== 'done') return outcome;
     const runs = outcome.status === 'running' && instance.status !== 'frozen';
-    const boots = runs && (instance.status !== 'running' || command.kind === 'restart');
+    const again = instance.status === 'running' && command.kind === 'restart';
+    const boots = runs && (instance.status !== 'running' || again);
     if (boots) links.stopped(instance.id);
+    if (again) events.restarted(instance.id);
     roster.began(resident, boots ? 'boot' : 'session');
     this.#parts.census.note(resident, enginesWord[outcome.status] ?? 'stopped');
+    if (outcome.status === 'suspended') this.#parts.ended(computer, 'suspended');
+    else if (outcome.status === 'stopped') this.#parts.ended(computer, 'stopped');
     return outcome;
   }
 
+  /** Once for the time that nobody used it, though suspending it may take several tries. */
+  #tellIdle(resident: Resident, idleMs: number): void {
+    if (resident.idleToldAt === resident.usedAt) return;
+    resident.idleToldAt = resident.usedAt;
+    this.#parts.events.idle(resident.instance, Math.floor(idleMs / 1_000));
+  }
+
+  /** In the records of this host, to be made; or as an earlier try left it. */
+  #reserve(computer: string, instance: string): Resident {
+    const { roster, events } = this.#parts;
+    const known = roster.get(computer);
+    if (known !== undefined) return known;
+    events.building(instance);
+    return roster.add(computer, instance, 'unfinished');
+  }
+
   async #create(context: Context, computer: string, command: CreateCommand): Promise<HostOutcome> {
-    const { engine, roster, pool } = this.#parts;
+    const { engine, roster, census, pool } = this.#parts;
     pool.fillSoon();
     await this.#requireRoom(context);
     const isNew = roster.get(computer) === undefined;
     const taken = isNew && command.start ? pool.take(command.resolution) : undefined;
-    const resident =
-      roster.get(computer) ??
-      roster.add(computer, taken ?? instanceIdFor(command.operation), 'unfinished');
+    const resident = this.#reserve(computer, taken ?? instanceIdFor(command.operation));
     try {
       if (taken === undefined) await this.#make(context, computer, command, resident);
       else await this.#moveIn(context, computer, command, taken);
@@ -175,11 +210,15 @@ export class Computers {
       await this.#remove(later, computer).catch(() => {});
       throw error;
     }
-    resident.status = taken === undefined ? 'stopped' : 'running';
-    if (!command.start) return { outcome: 'done', status: 'stopped' };
+    if (taken === undefined) resident.status = 'stopped';
+    if (!command.start) {
+      census.note(resident, 'stopped');
+      return { outcome: 'done', status: 'stopped' };
+    }
     try {
       if (taken === undefined) await engine.start(context, resident.instance);
     } catch (error) {
+      census.note(resident, 'stopped');
       return {
         outcome: 'start_failed',
         message: this.#told(error, 'The computer was made, but it would not start.'),
@@ -187,7 +226,7 @@ export class Computers {
     }
     // One of the pool's may have lost its daemon after it was moved into and before it was named.
     if (!isNew) await this.#name(context, computer, resident.instance);
-    resident.status = 'running';
+    census.note(resident, 'running');
     roster.began(resident, 'boot');
     return { outcome: 'done', status: 'running' };
   }
@@ -251,8 +290,7 @@ export class Computers {
     if (instance === undefined) return { outcome: 'refused', why: 'absent' };
     if (instance.status === 'running') return { outcome: 'refused', why: 'running' };
     await this.#requireRoom(context);
-    const copy =
-      roster.get(computer) ?? roster.add(computer, instanceIdFor(operation), 'unfinished');
+    const copy = this.#reserve(computer, instanceIdFor(operation));
     const { image } = labelsOf(instance);
     const spec = await this.#prepare(computer, copy.instance, command, image);
     // The copy outlives the request that asked for it.
@@ -271,7 +309,7 @@ export class Computers {
 
   #copied(copy: Resident, operation: string, outcome: HostOutcome): void {
     copy.last = { operation, outcome };
-    if (outcome.outcome === 'done') copy.status = 'stopped';
+    if (outcome.outcome === 'done') this.#parts.census.note(copy, 'stopped');
     this.#copies.delete(operation);
   }
 
@@ -292,7 +330,10 @@ export class Computers {
     const { roster } = this.#parts;
     const resident = roster.get(computer);
     if (resident === undefined) return;
+    // As with a restart: what breaks afterwards could not say why.
+    this.#parts.ended(computer, 'removed');
     await removeInstance(context, this.#parts, resident.instance);
+    await this.#parts.frames.remove(resident.instance);
     roster.remove(computer);
   }
 

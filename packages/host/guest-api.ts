@@ -9,6 +9,7 @@ import type { GuestFailure } from '@cubicle/contract/host/api.ts';
 import type { FileRange } from '@cubicle/contract/guest/messages.ts';
 import { type GuestRequest, readText, sendJson } from './api.ts';
 import type { Computers } from './computers.ts';
+import { type DesktopApi, drives } from './desktop-api.ts';
 import type { ExecResult, Polled } from './guest/exec.ts';
 import type { Execution } from './guest/executions.ts';
 import type { GuestLinks } from './guest/links.ts';
@@ -28,11 +29,13 @@ export class GuestApi {
   readonly #computers: Computers;
   readonly #roster: Roster;
   readonly #links: GuestLinks;
+  readonly #desktop: DesktopApi;
 
-  constructor(computers: Computers, roster: Roster, links: GuestLinks) {
+  constructor(computers: Computers, roster: Roster, links: GuestLinks, desktop: DesktopApi) {
     this.#computers = computers;
     this.#roster = roster;
     this.#links = links;
+    this.#desktop = desktop;
   }
 
   /** False when the path is none of these. */
@@ -50,7 +53,10 @@ export class GuestApi {
     }
     const refusal = await this.#computers.guestState(call.context, call.computer);
     if (refusal !== undefined) {
-      sendFailure(response, { failure: refusal, error: 'The computer is not running.' });
+      const pictured = what === 'screenshot' && refusal === 'suspended';
+      if (pictured && (await this.#desktop.lastPicture(call, instance))) return true;
+      const failure = pictured ? 'no_frame' : refusal;
+      sendFailure(response, { failure, error: 'The computer is not running.' });
       return true;
     }
     const done = this.#counts(call) ? this.#roster.use(call.computer) : () => {};
@@ -61,6 +67,7 @@ export class GuestApi {
       else if (what === 'files' && name === 'list') await this.#list(call, instance);
       else if (what === 'files' && request.method === 'PUT') await this.#write(call, instance);
       else if (what === 'files') await this.#read(call, instance);
+      else if (what === 'screenshot' || what === 'desktop') await this.#see(call, instance);
       else return false;
     } finally {
       done();
@@ -71,7 +78,16 @@ export class GuestApi {
   /** The wake table of wire-guest section 0: what only looks is no use of the computer. */
   #counts({ rest: [what, name], request }: GuestRequest): boolean {
     if (what === 'exec') return request.method !== 'GET';
+    if (what === 'desktop') return drives(name ?? '');
     return what === 'files' && name !== 'list';
+  }
+
+  async #see(call: GuestRequest, instance: string): Promise<void> {
+    const [what, want = ''] = call.rest;
+    const failure = await (what === 'screenshot'
+      ? this.#desktop.screenshot(call, instance)
+      : this.#desktop.ask(call, instance, want));
+    if (failure !== undefined) this.#fail(call.computer, call.response, failure);
   }
 
   async #exec({ context, computer, request, response }: GuestRequest, id: string): Promise<void> {

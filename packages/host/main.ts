@@ -5,11 +5,14 @@ import { HostApi } from './api.ts';
 import { agentFolder } from './agent-folder.ts';
 import { Census } from './census.ts';
 import { Computers } from './computers.ts';
+import { DesktopApi } from './desktop-api.ts';
 import type { Context, Engine } from './engine/engine.ts';
 import { readEndpoint } from './engine/incus/endpoint.ts';
 import { canRunEngine } from './engine/incus/install.ts';
 import { openIncus } from './engine/incus/open.ts';
 import { SimulatedEngine } from './engine/simulated/engine.ts';
+import { Frames } from './frames.ts';
+import { Events } from './events/events.ts';
 import { GuestApi } from './guest-api.ts';
 import { GuestLinks } from './guest/links.ts';
 import { hostIdentity } from './identity.ts';
@@ -18,6 +21,12 @@ import { progressBar } from './images/progress-bar.ts';
 import { LinkFolders } from './link-folder.ts';
 import { Pool } from './pool.ts';
 import { Roster } from './roster.ts';
+import type { SocketEnd } from './sockets/kind.ts';
+import { eventsKind } from './sockets/events.ts';
+import { screenKind } from './sockets/screen.ts';
+import { Sockets } from './sockets/sockets.ts';
+import { terminalKind } from './sockets/terminal.ts';
+import { Terminals } from './terminal/terminals.ts';
 
 export interface HostSettings {
   readonly dataDir: string;
@@ -60,17 +69,53 @@ export async function startHost(
   const { engine, stop: stopEngine } = await openEngine(context, settings, say);
   try {
     const image = await prepareImage(context, engine, settings, say);
-    const links = new GuestLinks();
+    const links: GuestLinks = new GuestLinks({
+      tell: (guest, event) => events.heard(guest, event),
+    });
     const folders = new LinkFolders(join(folder, 'links'));
     const roster = new Roster(now);
+    const events = new Events({ roster, links });
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
     const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
     // One template so far; others come with builds.
     const imageOf = async () => image;
-    const census = new Census(engine, links, roster);
-    const parts = { engine, links, folders, roster, census, pool, agentDir, imageOf, log };
+    const census = new Census(engine, links, roster, events);
+    const frames = new Frames(join(folder, 'frames'), links);
+    const ended = (computer: string, end: SocketEnd) => sockets.changed(computer, end);
+    const parts = {
+      engine,
+      links,
+      folders,
+      roster,
+      census,
+      frames,
+      events,
+      pool,
+      agentDir,
+      imageOf,
+      ended,
+      log,
+    };
     const computers = new Computers(parts);
+    const terminals = new Terminals(links, {
+      state: async (call, instance) => {
+        const state = await computers.guestState(call, roster.computerOf(instance) ?? '');
+        if (state === undefined) return 'running';
+        return state === 'suspended' ? 'suspended' : 'not_running';
+      },
+      starting: (instance) => roster.isStarting(roster.computerOf(instance) ?? ''),
+    });
+    const sockets = new Sockets({
+      kinds: {
+        screen: screenKind(links, roster),
+        events: eventsKind(events),
+        terminal: terminalKind(terminals, roster),
+      },
+      instanceOf: (computer) => roster.get(computer)?.instance,
+      guestState: (call, computer) => computers.guestState(call, computer),
+      log,
+    });
     await computers.adopt(context);
     pool.fillSoon();
 
@@ -81,12 +126,14 @@ export async function startHost(
       ram_mb: ramMb * promised.memory,
       disk_gb: diskGb * promised.disk,
     };
-    const guests = new GuestApi(computers, roster, links);
+    const guests = new GuestApi(computers, roster, links, new DesktopApi(links, frames));
     const api = new HostApi({
       token,
       computers,
       host: async () => ({ ...host, waiting: pool.waiting }),
+      signals: (...page) => events.signals(...page),
       guest: (call) => guests.answer(call),
+      sockets,
       log,
     });
     const socket = join(folder, 'host.sock');
@@ -96,6 +143,8 @@ export async function startHost(
       engine,
       async stop() {
         await pool.stop();
+        await sockets.stop();
+        events.stop();
         await api.close();
         await links.stop();
         await stopEngine();

@@ -12,6 +12,8 @@ export interface Resident {
   /** When it was last started, and when somebody last used it; by the steady clock. */
   startedAt: number;
   usedAt: number;
+  /** The use after which it was last told to be idle. */
+  idleToldAt?: number;
   /** How many uses are under way. */
   uses: number;
   /** The last command's operation and its outcome: asked again, it is told and not repeated. */
@@ -20,6 +22,7 @@ export interface Resident {
 
 export class Roster {
   readonly #residents = new Map<string, Resident>();
+  readonly #computers = new Map<string, string>();
   readonly #now: () => number;
 
   /** `now`: a steady clock, in milliseconds. */
@@ -39,10 +42,18 @@ export class Roster {
     const now = this.#now();
     const resident = { instance, status, startedAt: now, usedAt: now, uses: 0 };
     this.#residents.set(computer, resident);
+    this.#computers.set(instance, computer);
     return resident;
   }
 
+  /** Whose instance it is; nothing for one that waits in the pool. */
+  computerOf(instance: string): string | undefined {
+    return this.#computers.get(instance);
+  }
+
   remove(computer: string): void {
+    const resident = this.#residents.get(computer);
+    if (resident !== undefined) this.#computers.delete(resident.instance);
     this.#residents.delete(computer);
   }
 

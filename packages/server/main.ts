@@ -1,5 +1,6 @@
 // The composition root of the control plane: joins listener, database, rules and routes.
 
+import { Refusal } from '@cubicle/contract/errors.ts';
 import { limits } from '@cubicle/contract/limits.ts';
 import { openapiDocument } from '@cubicle/contract/openapi.ts';
 import { routes } from '@cubicle/contract/routes.ts';
@@ -12,6 +13,7 @@ import { Catalog } from './app/catalog.ts';
 import { ComputerChanges } from './app/computer-changes.ts';
 import { Computers } from './app/computers.ts';
 import { Credentials } from './app/credentials.ts';
+import { Desktop } from './app/desktop.ts';
 import { GuestCalls } from './app/guest-calls.ts';
 import { type Inventory, recordedInventory } from './app/inventory.ts';
 import { Lifecycle, renewMs } from './app/lifecycle.ts';
@@ -19,6 +21,8 @@ import { Operations } from './app/operations.ts';
 import { Reconciler } from './app/reconcile.ts';
 import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
+import { SocketCalls } from './app/socket-calls.ts';
+import { reviewMs, Sockets } from './app/sockets.ts';
 import { Workspaces } from './app/workspaces.ts';
 import { trimRevocationEvidence } from './db/api-keys.ts';
 import { keyLookup } from './db/authority.ts';
@@ -31,6 +35,7 @@ import { migrate } from './db/migrate.ts';
 import { listenForNews } from './db/news.ts';
 import { trimOperations } from './db/operations.ts';
 import { serviceKey } from './db/service-keys.ts';
+import { socketGrants } from './db/socket-grants.ts';
 import { keepFirstKey, refreshFirstKey } from './first-key.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { type BodyTimes, bodyTimes } from './http/body.ts';
@@ -38,18 +43,23 @@ import { Door } from './http/door.ts';
 import { Listener } from './http/listener.ts';
 import { HttpMetrics } from './http/metrics.ts';
 import { Pages } from './http/pages.ts';
+import { Upgrades } from './http/upgrades.ts';
 import { Fleet } from './hosts/fleet.ts';
 import { localToken } from './hosts/token.ts';
 import { makeLog } from './log.ts';
+import { desktopPages } from './pages/desktop.ts';
 import { referencePage } from './pages/reference.ts';
 import { openDatabase } from './store.ts';
 import { accountHandlers } from './routes/account.ts';
 import { apiKeyHandlers } from './routes/api-keys.ts';
 import { computerHandlers } from './routes/computers.ts';
+import { desktopHandlers } from './routes/desktop.ts';
 import { execHandlers } from './routes/exec.ts';
 import { fileHandlers } from './routes/files.ts';
 import { joinHandlers } from './routes/handler.ts';
 import { operationHandlers } from './routes/operations.ts';
+import { socketHandlers } from './routes/sockets.ts';
+import { signalHandlers } from './routes/signals.ts';
 import { sizeHandlers } from './routes/sizes.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
 import { baseUrl, type Settings } from './settings.ts';
@@ -91,17 +101,22 @@ export async function startServer(
   try {
     const metrics = new HttpMetrics();
     let alive = async () => false;
-    const pages = new Pages(
-      {
+    let lookAtDesktop = async (_computer: string, _token: string): Promise<void> => {
+      throw new Refusal('not_ready');
+    };
+    const pages = new Pages({
+      pages: {
         metrics: { contentType: metrics.contentType, content: () => metrics.text() },
         'openapi.json': {
           contentType: 'application/json; charset=utf-8',
           content: () => `${JSON.stringify(openapiDocument(), null, 2)}\n`,
         },
         docs: { contentType: 'text/html; charset=utf-8', content: referencePage },
+        ...desktopPages,
       },
-      async () => listener.ready && (await alive()),
-    );
+      ready: async () => listener.ready && (await alive()),
+      lookAtDesktop: (computer, token) => lookAtDesktop(computer, token),
+    });
     const listener: Listener = new Listener({ pages, metrics, log });
     // Listening first: health can be asked while the database starts, and a taken port is told at once.
     const { port } = await listener.listen(settings.host, settings.port);
@@ -127,12 +142,19 @@ export async function startServer(
     const firstKeyKept = await refreshFirstKey(settings.dataDir, url);
 
     const memory = new RecentAuthorities();
+    const origin = new URL(url).origin;
+    const credentials = new Credentials(await serviceKey(database, 'credentials'), origin);
+    const sockets = new Sockets(credentials, socketGrants(database));
     const news = listenForNews(database.connection, {
-      changed: (kind, id) =>
-        kind === 'account' || kind === 'user' || kind === 'key'
-          ? memory.forget(kind, id)
-          : memory.forgetAll(),
-      missed: () => memory.forgetAll(),
+      changed: (kind, id) => {
+        if (kind === 'account' || kind === 'user' || kind === 'key') memory.forget(kind, id);
+        else if (kind !== 'computer') memory.forgetAll();
+        sockets.changed(kind, id);
+      },
+      missed: () => {
+        memory.forgetAll();
+        void sockets.review();
+      },
     });
     undo.push(() => news.close());
     memory.trustWhile(() => news.fresh());
@@ -159,13 +181,15 @@ export async function startServer(
     const inventory = options.inventory ?? recordedInventory(database);
     const fleet = new Fleet(database, localToken);
     const lifecycle = new Lifecycle(database, fleet);
-    const origin = new URL(url).origin;
-    const credentials = new Credentials(await serviceKey(database, 'credentials'), origin);
     const computers = new Computers(database, fleet, credentials);
     const changes = new ComputerChanges(lifecycle, computers, fleet);
     const guest = new GuestCalls(computers, changes, fleet);
+    const calls = new SocketCalls(fleet);
+    lookAtDesktop = async (computerId, token) =>
+      calls.look(await sockets.admit({ computerId, kind: 'screen', token }));
     const reconciler = new Reconciler(database, fleet);
     housekeeping.every(renewMs, 'holding operations', () => lifecycle.renew());
+    housekeeping.every(reviewMs, 'reviewing sockets', () => sockets.review());
     housekeeping.every(1_000, 'taking up operations', () => lifecycle.takeUp());
     housekeeping.every(2_000, 'reconciling', () => reconciler.run());
     housekeeping.every(60_000, 'trimming operations', () => trimOperations(database));
@@ -181,10 +205,14 @@ export async function startServer(
       ...sizeHandlers(new Catalog(database)),
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),
+      ...desktopHandlers(new Desktop(computers, guest)),
+      ...signalHandlers(guest),
       ...fileHandlers(guest),
+      ...socketHandlers(),
       ...operationHandlers(new Operations(database, lifecycle)),
     });
     undo.push(() => listener.drain(drainMs));
+    undo.push(async () => sockets.stop());
     listener.open(
       new Door({
         entries,
@@ -194,6 +222,7 @@ export async function startServer(
         uses,
         bodyTimes: options.bodyTimes ?? bodyTimes,
       }),
+      new Upgrades({ sockets, calls, metrics, log }),
     );
     log.info({ base_url: url }, 'serving');
     const registerHost = (host: HostRow) => fleet.register(host);

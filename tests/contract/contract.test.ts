@@ -30,7 +30,16 @@ suite('the contract', () => {
       404: [undefined],
       405: [undefined],
       408: [undefined],
-      409: [undefined, 'contention', 'starting', 'unavailable', 'running', 'unsupported', 'exists'],
+      409: [
+        undefined,
+        'contention',
+        'starting',
+        'unavailable',
+        'running',
+        'unsupported',
+        'exists',
+        'stale_capture',
+      ],
       413: [undefined],
       416: [undefined],
       422: [undefined],
@@ -39,6 +48,7 @@ suite('the contract', () => {
       500: [undefined],
       502: [undefined],
       503: [undefined],
+      504: [undefined],
     };
     for (const [name, { status, reason }] of Object.entries<ErrorEntry>(errors)) {
       assert.ok(known[status]?.includes(reason), name);

@@ -10,6 +10,7 @@ import { type Frame, FrameDecoder, frameHeader } from '../../packages/contract/g
 import { limits } from '../../packages/contract/limits.ts';
 import { unhung, until } from '../support/until.ts';
 import { alive, Cable, computer, context, failure, good, Rig } from './rig.ts';
+import { guestProtocol } from '../../packages/contract/guest/sizes.ts';
 
 const offsets = { stdoutOffset: 0, stderrOffset: 0, limit: 1_000 };
 
@@ -17,7 +18,7 @@ const offsets = { stdoutOffset: 0, stderrOffset: 0, limit: 1_000 };
 async function takeOver(rig: Rig): Promise<void> {
   const socket = createConnection(rig.at('link', 'agent.sock'));
   const hello = encodeMessage({
-    protocol: 1,
+    protocol: guestProtocol,
     boot_id: 'other',
     agent_id: '0'.repeat(32),
     desktop_ready: false,
@@ -159,7 +160,7 @@ test('an agent of another protocol is told so and makes way', async (t) => {
   const rig = await Rig.of(t, { agent: false });
   const socket = createConnection(rig.at('link', 'agent.sock'));
   const hello = encodeMessage({
-    protocol: 2,
+    protocol: guestProtocol + 1,
     boot_id: 'x',
     agent_id: '0'.repeat(32),
     desktop_ready: true,
@@ -170,7 +171,10 @@ test('an agent of another protocol is told so and makes way', async (t) => {
   socket.write(hello);
   const told: Buffer[] = [];
   for await (const chunk of socket) told.push(chunk);
-  assert.match(Buffer.concat(told).subarray(10).toString(), /^\{"protocol":1,/);
+  assert.match(
+    Buffer.concat(told).subarray(10).toString(),
+    new RegExp(`^\\{"protocol":${guestProtocol},`),
+  );
   assert.equal(rig.links.connected(computer), false);
   assert.equal(rig.links.ready(computer), false);
 });

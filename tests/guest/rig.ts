@@ -69,7 +69,11 @@ export class Rig {
   }
 
   #newLinks(): GuestLinks {
-    return new GuestLinks({ ...this.#options, tell: (_, event) => this.events.push(event) });
+    const tell: GuestLinksOptions['tell'] = (id, event) => {
+      this.events.push(event);
+      this.#options.tell?.(id, event);
+    };
+    return new GuestLinks({ ...this.#options, tell });
   }
 
   /** A command, with all of its output. */

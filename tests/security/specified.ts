@@ -5,10 +5,12 @@
 import { accountOperations } from './specified/account.ts';
 import { apiKeyOperations } from './specified/api-keys.ts';
 import { computerOperations } from './specified/computers.ts';
+import { desktopOperations } from './specified/desktop.ts';
 import { guestOperations } from './specified/guest.ts';
 import { operationOperations } from './specified/operations.ts';
 import type { Specified } from './specified/shape.ts';
 import { sizeOperations } from './specified/sizes.ts';
+import { socketOperations } from './specified/sockets.ts';
 import { workspaceOperations } from './specified/workspaces.ts';
 
 export const specified: Record<string, Specified> = {
@@ -18,5 +20,7 @@ export const specified: Record<string, Specified> = {
   ...sizeOperations,
   ...computerOperations,
   ...guestOperations,
+  ...desktopOperations,
+  ...socketOperations,
   ...operationOperations,
 };

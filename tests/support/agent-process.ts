@@ -36,6 +36,8 @@ export async function spawnAgent(
       CUBICLE_LINK: socket,
       CUBICLE_RUN: join(folder, 'run'),
       CUBICLE_EXEC: join(folder, 'exec'),
+      // Nobody's display: whoever runs the tests keeps their own.
+      CUBICLE_DISPLAY: join(folder, 'display'),
       CUBICLE_STATE: join(folder, 'state'),
       CUBICLE_HOME: join(folder, 'home'),
       ...settings,

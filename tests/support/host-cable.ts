@@ -73,13 +73,16 @@ export class HostCable {
     near.on('data', (chunk: Buffer) => {
       const fault = this.#faultFor(chunk);
       if (fault === 'unasked') near.destroy();
-      else far.write(chunk);
+      else if (!far.write(chunk)) near.pause();
       unheard ||= fault === 'unheard';
     });
     far.on('data', (chunk: Buffer) => {
       if (unheard) near.destroy();
-      else near.write(chunk);
+      else if (!near.write(chunk)) far.pause();
     });
+    // A cable holds nothing.
+    near.on('drain', () => far.resume());
+    far.on('drain', () => near.resume());
   }
 
   /** A command is small and comes in one piece, its headers first. */

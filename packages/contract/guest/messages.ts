@@ -2,6 +2,7 @@
 
 import { idPattern } from '../ids.ts';
 import { limits } from '../limits.ts';
+import { sessionPattern } from '../terminal.ts';
 import { ProtocolError } from './protocol-error.ts';
 import {
   either,
@@ -16,7 +17,9 @@ import {
   taggedBy,
   text,
   whole,
+  words,
 } from './shape.ts';
+import { desktopWants } from './desktop.ts';
 import { counts, sizes } from './sizes.ts';
 
 const executionId = matching(idPattern('execution'));
@@ -25,6 +28,7 @@ const size = whole(0, Number.MAX_SAFE_INTEGER);
 const orNull = <T>(shape: Shape<T>) => either(shape, oneOf(null));
 const exitCode = whole(-1, 255);
 const path = text(limits.path);
+const side = whole(1, limits.terminalSide);
 
 /** What an agent says first. What it does not name it no longer knows. */
 export const agentHello = fields({
@@ -66,6 +70,19 @@ export const request = taggedBy('op', {
   read: fields({ op: oneOf('read'), path, range: orNull(range), most: size }),
   write: fields({ op: oneOf('write'), path, create_only: flag, most: size }),
   list: fields({ op: oneOf('list'), path }),
+  /** What is asked of the desktop follows as data, see desktop.ts. */
+  desktop: fields({ op: oneOf('desktop'), want: oneOf(...desktopWants) }),
+  screen: fields({ op: oneOf('screen') }),
+  /** `create`: a session of this name is made where there is none. */
+  terminal: fields({
+    op: oneOf('terminal'),
+    session: matching(sessionPattern),
+    cols: side,
+    rows: side,
+    create: flag,
+  }),
+  /** Lasts as long as its channel: the host lets go of the tree by a reset. */
+  watch: fields({ op: oneOf('watch'), path: text(limits.treePath) }),
 });
 export type GuestRequest = Shaped<typeof request>;
 export type Session = Shaped<typeof session>;
@@ -111,6 +128,9 @@ export const killAnswer = fields({ killed: flag });
 export const readAnswer = fields({ start: size, length: orNull(size), size: orNull(size) });
 export type ReadAnswer = Shaped<typeof readAnswer>;
 
+/** RFB follows, both ways, as data of stream 0: what the desktop's own VNC server says. */
+export const screenAnswer = fields({});
+
 export const writeAnswer = fields({ bytes: size });
 export const listAnswer = fields({ bytes: whole(0, 2 * sizes.listing) });
 
@@ -129,12 +149,53 @@ export const listing = fields({
 });
 export type Listing = Shaped<typeof listing>;
 
+/** `{}`; data of stream 0 follows without end: lines of JSON, a `watchNews` each. */
+export const watchAnswer = fields({});
+
+/** Of one tree. `lost` and `armed` as the specification's Part 6.2 has them. */
+export const watchNews = either(
+  either(fields({ armed: oneOf(true) }), fields({ lost: oneOf('flood', 'budget', 'unwatchable') })),
+  fields({ path: words(limits.path), kind: oneOf('created', 'modified', 'deleted'), dir: flag }),
+);
+export type WatchNews = Shaped<typeof watchNews>;
+export type FileChange = Extract<WatchNews, { readonly path: string }>;
+
 // eslint-disable-next-line no-control-regex -- control characters are what this refuses
 const controls = /[\u0000-\u001f\u007f-\u009f]/;
 
 /** Names with control characters are counted and not told. */
 export function listedName(name: string): boolean {
   return name !== '' && name.isWellFormed() && !controls.test(name) && !name.includes('/');
+}
+
+/**
+ * What is typed and shown follows both ways as data of stream 0, and on stream 1 a message a frame.
+ * `pending`: bytes of input that an earlier attachment left. `lost_race`: somebody else took the last place
+ * for a session meanwhile, and nothing follows.
+ */
+export const terminalAnswer = fields({
+  pending: whole(0, 2 * limits.terminalInput),
+  lost_race: flag,
+});
+export type TerminalAnswer = Shaped<typeof terminalAnswer>;
+
+/** The host on stream 1. */
+export const terminalResize = fields({ cols: side, rows: side });
+export type TerminalResize = Shaped<typeof terminalResize>;
+
+/** The agent on stream 1. `taken`: so many more bytes of input have reached the pty. */
+export const terminalNews = taggedBy('type', {
+  taken: fields({ type: oneOf('taken'), bytes: whole(1, 2 * limits.terminalInput) }),
+  detached: fields({ type: oneOf('detached') }),
+  exited: fields({ type: oneOf('exited'), code: whole(0, 255) }),
+});
+export type TerminalNews = Shaped<typeof terminalNews>;
+
+/** Whether a change may be in this tree: no path leads out of it. */
+export function isWithin(tree: string, changed: string): boolean {
+  if (!changed.startsWith(`${tree}/`)) return false;
+  const names = changed.slice(tree.length + 1).split('/');
+  return names.every((name) => listedName(name) && name !== '.' && name !== '..');
 }
 
 const refusalReasons = [
@@ -151,6 +212,10 @@ const refusalReasons = [
   'no_room',
   'no_links',
   'no_session',
+  'no_display',
+  'invalid',
+  'stale',
+  'unconfirmed',
   'too_many',
   'busy',
   'unknown',
@@ -166,11 +231,44 @@ export const refusal = fields({
 });
 export type Refusal = Shaped<typeof refusal>;
 
+const windowId = matching(/^0x[0-9a-f]{1,16}$/);
+const extent = whole(-(2 ** 31), 2 ** 31 - 1);
+/** As wire-guest section 7 has it, but for `pid`, which is null where the window does not say. */
+const window = fields({
+  id: windowId,
+  title: words(256),
+  class: words(128),
+  type: matching(/^[a-z_-]{1,32}$/),
+  pid: orNull(whole(0, 2 ** 31 - 1)),
+  x: extent,
+  y: extent,
+  width: extent,
+  height: extent,
+  focused: flag,
+  visible: flag,
+});
+export type DesktopWindow = Shaped<typeof window>;
+
 export const agentEvent = taggedBy('type', {
+  /**
+   * The watcher of windows and clipboard begins: what it told before no longer holds, and it announces
+   * what is open. Or it has ended.
+   */
+  watcher: fields({ type: oneOf('watcher'), live: flag }),
+  'window.opened': fields({ type: oneOf('window.opened'), window }),
+  'window.focused': fields({ type: oneOf('window.focused'), window }),
+  'window.blurred': fields({ type: oneOf('window.blurred'), id: windowId }),
+  'window.closed': fields({ type: oneOf('window.closed'), id: windowId }),
+  'clipboard.changed': fields({
+    type: oneOf('clipboard.changed'),
+    selection: oneOf('clipboard', 'primary'),
+  }),
   desktop: fields({ type: oneOf('desktop'), ready: flag }),
   exited: fields({ type: oneOf('exited'), execution_id: executionId, exit_code: exitCode }),
 });
 export type AgentEvent = Shaped<typeof agentEvent>;
+/** What the desktop's watcher tells. */
+export type DesktopReport = Exclude<AgentEvent, { readonly type: 'desktop' | 'exited' }>;
 
 export function encodeMessage(message: unknown): Buffer {
   return Buffer.from(JSON.stringify(message));

@@ -9,6 +9,12 @@ export function text(most: number): Shape<string> {
   return (value): value is string => typeof value === 'string' && value.length <= most;
 }
 
+/** As `text`, without halves of characters: what people and strict decoders read. */
+export function words(most: number): Shape<string> {
+  return (value): value is string =>
+    typeof value === 'string' && value.length <= most && value.isWellFormed();
+}
+
 export function matching(pattern: RegExp): Shape<string> {
   return (value): value is string => typeof value === 'string' && pattern.test(value);
 }
@@ -20,7 +26,7 @@ export function whole(least: number, most: number): Shape<number> {
 
 export const flag: Shape<boolean> = (value): value is boolean => typeof value === 'boolean';
 
-export function oneOf<const T extends string | null>(...values: readonly T[]): Shape<T> {
+export function oneOf<const T extends string | boolean | null>(...values: readonly T[]): Shape<T> {
   return (value): value is T => values.includes(value as T);
 }
 

@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 const KiB = 1024;
 
 /** Both sides speak exactly this; an agent that meets another number makes way for its successor. */
-export const guestProtocol = 1;
+export const guestProtocol = 2;
 
 const payload = 64 * KiB;
 
@@ -26,7 +26,10 @@ export const sizes = {
   hello: payload,
   open: 16 * KiB,
   answer: 4 * KiB,
-  event: 1 * KiB,
+  /** A window, its title in four-byte characters, fits with room. */
+  event: 4 * KiB,
+  /** One line of a watched tree: a path of 4096 bytes, escaped. */
+  watchLine: 10 * KiB,
   /** The body of a command as JSON. It says what the public request says, so it is hardly longer. */
   command: limits.execBody + 4 * KiB,
   /** The names of a listing, as JSON. */
@@ -34,7 +37,7 @@ export const sizes = {
 } as const;
 
 export const counts = {
-  /** Data streams of a channel: 0 the request or a file, 1 stdout, 2 stderr. */
+  /** Data streams of a channel: 0 the request, a file or a terminal, 1 stdout or messages, 2 stderr. */
   streams: 3,
   /** Channels of one link, those that wait for a peer's last word included. */
   channels: 128,

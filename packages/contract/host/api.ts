@@ -14,8 +14,21 @@ export const hostPaths = {
   executionOutput: (id: string, execution: string) =>
     `/computers/${id}/executions/${execution}/output`,
   files: (id: string) => `/computers/${id}/files`,
+  signals: (id: string) => `/computers/${id}/signals`,
   fileList: (id: string) => `/computers/${id}/files/list`,
+  screenshot: (id: string) => `/computers/${id}/screenshot`,
+  desktop: (id: string, want: string) => `/computers/${id}/desktop/${want}`,
+  /** An upgrade to WebSocket. */
+  socket: (id: string, kind: HostSocketKind) => `/computers/${id}/sockets/${kind}`,
 } as const;
+
+/** What a WebSocket into a computer is for. */
+export type HostSocketKind = 'screen' | 'events' | 'terminal';
+
+/** On an upgrade: `1` when the credential controls, absent when it only watches. */
+export const controlHeader = 'x-cubicle-control';
+/** On an upgrade: the account whose computer it is. */
+export const accountHeader = 'x-cubicle-account';
 
 const shape = z.object({ cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() });
 export type HostShape = z.infer<typeof shape>;
@@ -108,10 +121,20 @@ export const guestFailure = z.object({
     'file_exists',
     'file_too_large',
     'range',
+    'no_display',
+    'no_window',
+    'stale_capture',
+    'clipboard_too_large',
+    'refused_input',
+    'unconfirmed',
+    'no_frame',
     'unsupported',
+    'too_many_sockets',
   ]),
   /** A sentence for a person. */
   error: z.string(),
   size: z.number().optional(),
+  /** Of `too_many_sockets`. */
+  limit: z.int().optional(),
 });
 export type GuestFailure = z.infer<typeof guestFailure>;

@@ -15,7 +15,7 @@ import {
 import { type Context, Mux } from '@cubicle/contract/guest/mux.ts';
 import { ProtocolError } from '@cubicle/contract/guest/protocol-error.ts';
 import { guestProtocol } from '@cubicle/contract/guest/sizes.ts';
-import { Bucket } from './bucket.ts';
+import type { Bucket } from './bucket.ts';
 
 export interface LinkEars {
   hello(link: AgentLink, hello: AgentHello): void;
@@ -23,17 +23,14 @@ export interface LinkEars {
   closed(link: AgentLink, cause: Error): void;
 }
 
-/** An honest agent tells the end of each command, and commands are not started faster than this. */
-const events = { atOnce: 1_024, perSecond: 256 };
-
 export class AgentLink {
   readonly #socket: Socket;
   readonly #mux: Mux;
   #cause: Error = new ChannelFailure('lost', 'the agent went away');
 
-  constructor(socket: Socket, ears: LinkEars, now: () => number) {
+  /** `budget`: how many events it may tell. */
+  constructor(socket: Socket, ears: LinkEars, budget: Bucket) {
     this.#socket = socket;
-    const budget = new Bucket(events.atOnce, events.perSecond, now);
     this.#mux = new Mux(
       'host',
       { write: (header, payload) => this.#write(header, payload) },

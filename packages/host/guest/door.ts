@@ -22,6 +22,11 @@ export interface DoorOptions {
 const mostUngreeted = 4;
 /** An agent that loses its host tries twice a second. */
 const tries = { atOnce: 32, perSecond: 8 };
+/**
+ * An honest agent tells the end of each command and what happens to windows, which is not more than this.
+ * One budget for all connections: another one does not refill it.
+ */
+const events = { atOnce: 1_024, perSecond: 256 };
 /** The kernel's sockaddr_un, without its NUL. */
 const longestPath = 107;
 
@@ -32,6 +37,7 @@ export class Door {
   readonly #ears: LinkEars;
   readonly #options: DoorOptions;
   readonly #tries: Bucket;
+  readonly #events: Bucket;
   readonly #links = new Set<AgentLink>();
   readonly #ungreeted = new Map<AgentLink, NodeJS.Timeout>();
   #server: Server | undefined;
@@ -44,6 +50,7 @@ export class Door {
     this.#ears = ears;
     this.#options = options;
     this.#tries = new Bucket(tries.atOnce, tries.perSecond, options.now);
+    this.#events = new Bucket(events.atOnce, events.perSecond, options.now);
     if (Buffer.byteLength(this.#draft) > longestPath) {
       throw new Error(`a socket's path has at most ${longestPath} bytes: ${this.#draft}`);
     }
@@ -96,7 +103,7 @@ export class Door {
           this.#ears.closed(closing, cause);
         },
       },
-      this.#options.now,
+      this.#events,
     );
     const late = () => link.end(new ProtocolError('late', 'no greeting in time'));
     this.#links.add(link);

@@ -3,7 +3,12 @@
 
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import { ChannelFailure } from '@cubicle/contract/guest/channel.ts';
-import type { AgentEvent, AgentHello, GuestRequest } from '@cubicle/contract/guest/messages.ts';
+import type {
+  AgentEvent,
+  AgentHello,
+  DesktopReport,
+  GuestRequest,
+} from '@cubicle/contract/guest/messages.ts';
 import { decodeMessage, type Refusal, refusal } from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { ProtocolError, type Violation } from '@cubicle/contract/guest/protocol-error.ts';
@@ -15,8 +20,13 @@ import { type Clock, type Execution, Executions } from './executions.ts';
 import { type Failed, linkBusy, noAgent, outcome, type Result } from './result.ts';
 
 export type GuestEvent =
-  | { readonly type: 'agent'; readonly connected: boolean }
+  | { readonly type: 'agent'; readonly connected: true; readonly bootId: string }
+  | { readonly type: 'agent'; readonly connected: false }
   | { readonly type: 'desktop'; readonly ready: boolean }
+  /** What the watcher of the desktop tells, as far as its shape goes. */
+  | { readonly type: 'report'; readonly report: DesktopReport }
+  /** The host lets go of the computer. */
+  | { readonly type: 'gone' }
   /** It exited or was lost. */
   | { readonly type: 'execution'; readonly execution: Execution }
   /** The guest broke the protocol; the connection is gone. For a log. */
@@ -124,15 +134,17 @@ export class Guest {
     const before = this.#link;
     this.#link = link;
     before?.end(new ChannelFailure('lost', 'another agent took its place'));
+    if (before !== undefined) this.#tell({ type: 'agent', connected: false });
     link.welcome(this.executions.reconcile(hello.running, hello.exited));
-    if (before === undefined) this.#tell({ type: 'agent', connected: true });
+    this.#tell({ type: 'agent', connected: true, bootId: hello.boot_id });
     this.#setReady(hello.desktop_ready);
   }
 
   #hear(link: AgentLink, event: AgentEvent): void {
     if (link !== this.#link) return;
     if (event.type === 'desktop') this.#setReady(event.ready);
-    else this.executions.exited(event.execution_id, event.exit_code);
+    else if (event.type === 'exited') this.executions.exited(event.execution_id, event.exit_code);
+    else this.#tell({ type: 'report', report: event });
   }
 
   #lost(link: AgentLink, cause: Error): void {
@@ -140,9 +152,10 @@ export class Guest {
       this.#tell({ type: 'violation', violation: cause.violation, message: cause.message });
     }
     if (link !== this.#link) return;
-    this.#setReady(false);
     this.#link = undefined;
+    // First: an agent that is away says nothing of the desktop, which may go on.
     this.#tell({ type: 'agent', connected: false });
+    this.#setReady(false);
   }
 
   #setReady(ready: boolean): void {

@@ -1,7 +1,17 @@
 // The links of a host to the agents in its guests: what the host daemon calls. Everything that waits takes
 // a context first; what a guest says is checked, bounded and never believed beyond its own computer.
 
-import type { FileRange, Listing } from '@cubicle/contract/guest/messages.ts';
+import type { ScreenshotAsk } from '@cubicle/contract/guest/desktop.ts';
+import type { Channel } from '@cubicle/contract/guest/channel.ts';
+import {
+  type FileRange,
+  type GuestRequest,
+  type Listing,
+  type Refusal,
+  type TerminalAnswer,
+  terminalAnswer,
+  type WatchNews,
+} from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import {
   type CommandRequest,
@@ -15,10 +25,19 @@ import {
   readOutput,
   start,
 } from './exec.ts';
+import {
+  askDesktop,
+  type Screenshot,
+  takeScreenshot,
+  type Told,
+  type ToldWant,
+} from './desktop.ts';
 import type { Clock, Execution } from './executions.ts';
 import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
-import { Guest, type GuestEvent } from './guest.ts';
-import { noAgent, type Result } from './result.ts';
+import { type Answered, Guest, type GuestEvent } from './guest.ts';
+import { screen } from './screen.ts';
+import { type Failed, noAgent, type Result } from './result.ts';
+import { watchTree } from './watch.ts';
 
 export interface GuestLinksOptions {
   /** Told at once, in order; it must not throw. */
@@ -42,7 +61,10 @@ export class GuestLinks {
   async open(id: string, linkDir: string): Promise<void> {
     if (this.#guests.has(id)) return;
     const { tell = () => {}, clock = steadyClock, helloMs = 5_000, restMs = 1_000 } = this.#options;
-    const guest = new Guest(linkDir, clock, { helloMs, restMs }, (event) => tell(id, event));
+    const guest: Guest = new Guest(linkDir, clock, { helloMs, restMs }, (event) => {
+      // Nothing is heard of a computer after it was let go.
+      if (this.#guests.get(id) === guest) tell(id, event);
+    });
     this.#guests.set(id, guest);
     try {
       await guest.open();
@@ -55,8 +77,10 @@ export class GuestLinks {
   /** Forgets the computer: its connection, its executions. */
   async close(id: string): Promise<void> {
     const guest = this.#guests.get(id);
+    if (guest === undefined) return;
     this.#guests.delete(id);
-    await guest?.close();
+    this.#options.tell?.(id, { type: 'gone' });
+    await guest.close();
   }
 
   async stop(): Promise<void> {
@@ -164,6 +188,49 @@ export class GuestLinks {
   async listFiles(context: Context, id: string, path: string): Promise<Result<Listing>> {
     const guest = this.#guests.get(id);
     return guest === undefined ? noAgent : listFiles(context, guest, path);
+  }
+
+  async desktop<Want extends ToldWant>(
+    context: Context,
+    id: string,
+    want: Want,
+    ask: Parameters<typeof askDesktop<Want>>[3],
+  ): Promise<Result<{ readonly told: Told<Want> }>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : askDesktop(context, guest, want, ask);
+  }
+
+  async screenshot(context: Context, id: string, ask: ScreenshotAsk): Promise<Result<Screenshot>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : takeScreenshot(context, guest, ask);
+  }
+
+  /** What the desktop's VNC server says, and says it to. */
+  async screen(context: Context, id: string): Promise<Result<{ readonly channel: Channel }>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : screen(context, guest);
+  }
+
+  /** An attachment to a terminal: the caller owns its channel, which lasts no longer than the signal. */
+  async terminal(
+    context: Context,
+    id: string,
+    request: Extract<GuestRequest, { op: 'terminal' }>,
+    refused: (refusal: Refusal) => Failed,
+  ): Promise<Result<Answered<TerminalAnswer>>> {
+    const guest = this.#guests.get(id);
+    if (guest === undefined) return noAgent;
+    return guest.ask(context, request, terminalAnswer, refused, async () => {});
+  }
+
+  /** News of a tree until the signal aborts or the agent goes away, whichever throws. */
+  async watchTree(
+    context: Context,
+    id: string,
+    tree: string,
+  ): Promise<Result<{ readonly news: AsyncIterable<WatchNews> }>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : watchTree(context, guest, tree);
   }
 
   #known(id: string): Guest {

@@ -20,6 +20,15 @@ export type FailureKind =
   | 'refused_file'
   | 'file_exists'
   | 'file_too_large'
+  /** Nothing answers on the desktop's display. */
+  | 'no_display'
+  | 'no_window'
+  | 'stale_capture'
+  | 'clipboard_too_large'
+  /** The desktop does not take it. */
+  | 'refused_input'
+  /** It was asked for, and nothing tells that it came to pass. */
+  | 'unconfirmed'
   /** No byte of the file is in the range. */
   | 'range'
   | 'unsupported';
@@ -66,6 +75,22 @@ const ofFiles: Partial<Record<RefusalReason, Words>> = {
   busy: ['busy', 'The computer is too busy.'],
   failed: ['refused_file', 'The computer could not do it: {detail}.'],
 };
+
+const ofDesktop: Partial<Record<RefusalReason, Words>> = {
+  no_display: ['no_display', 'The desktop does not answer at the moment.'],
+  no_session: ['desktop_absent', 'The computer has no desktop session at the moment.'],
+  unknown: ['no_window', 'No such window.'],
+  stale: ['stale_capture', 'That capture is no longer held.'],
+  too_large: ['clipboard_too_large', 'The clipboard holds more than can be read.'],
+  invalid: ['refused_input', 'The desktop does not take that.'],
+  busy: ['busy', 'Another program was quicker.'],
+  unconfirmed: ['unconfirmed', 'It was asked for, and nothing tells that it was done.'],
+};
+
+export function refusedDesktop({ reason }: Refusal, want: string): Failed {
+  const words = ofDesktop[reason];
+  return words === undefined ? broken(`the agent could not do ${want}`) : failed(...words);
+}
 
 /** What the agent may say of a command; anything else makes no sense. */
 export function refusedCommand({ reason }: Refusal): Failed {

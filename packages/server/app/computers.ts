@@ -99,7 +99,7 @@ export class Computers {
     host: HostComputer | undefined,
   ): Partial<Computer> {
     const running = statusOf(row, host) === 'running';
-    return running ? this.#credentials.surface(row, authority.role) : {};
+    return running ? this.#credentials.surface(row, authority) : {};
   }
 
   async rename(authority: Authority, id: string, name: string, keyed?: Keyed): Promise<Computer> {

@@ -3,39 +3,20 @@
 
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type ErrorName, Refusal } from '@cubicle/contract/errors.ts';
-import { type GuestFailure, guestFailure } from '@cubicle/contract/host/api.ts';
+import { Refusal } from '@cubicle/contract/errors.ts';
 import type { ComputerRow } from '../db/computers.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { HostRequest } from '../hosts/host.ts';
-import { upstreamError, UpstreamRefusal } from '../hosts/upstream.ts';
 import type { Authority } from './authority.ts';
 import type { ComputerChanges } from './computer-changes.ts';
 import type { Computers } from './computers.ts';
+import { refusalFrom } from './guest-failures.ts';
 
 export interface GuestCall extends Omit<HostRequest, 'path'> {
   readonly path: (id: string) => string;
   /** Whether a suspended computer is resumed for it. */
   readonly wakes: boolean;
 }
-
-const errorOf: Record<GuestFailure['failure'], ErrorName> = {
-  absent: 'computer_not_running',
-  not_running: 'computer_not_running',
-  suspended: 'computer_suspended_here',
-  starting: 'computer_starting',
-  silent: 'guest_silent',
-  busy: 'guest_busy',
-  desktop_absent: 'desktop_absent',
-  too_many: 'exec_too_many',
-  unknown_command: 'execution_unknown',
-  no_file: 'file_unknown',
-  refused_file: 'file_refused',
-  file_exists: 'file_exists',
-  file_too_large: 'file_too_large',
-  range: 'range_unsatisfiable',
-  unsupported: 'create_only_unsupported',
-};
 
 /** How long a call waits while somebody else resumes the computer, or does something else to it. */
 const wakeMs = 15_000;
@@ -92,20 +73,4 @@ export class GuestCalls {
       await pause(pollMs);
     }
   }
-}
-
-async function refusalFrom(response: IncomingMessage): Promise<Refusal> {
-  const status = response.statusCode ?? 500;
-  // It does not know us, or not the path: nothing of the caller's doing.
-  if (status === 401 || status === 404) {
-    response.resume();
-    return new Refusal('host_unreachable');
-  }
-  const body = await upstreamError(response);
-  const { success, data } = guestFailure.safeParse(body);
-  if (!success) return new UpstreamRefusal(status, body);
-  const problem = data.error === '' ? 'The path cannot be used.' : data.error;
-  const length: Record<string, string> =
-    data.failure === 'range' ? { 'Content-Range': `bytes */${data.size ?? 0}` } : {};
-  return new Refusal(errorOf[data.failure], { problem }, {}, length);
 }

@@ -75,6 +75,7 @@ CREATE INDEX computers_ended ON computers USING btree (account_id, state, seq) W
 CREATE INDEX computers_of_account ON computers USING btree (account_id, seq) WHERE (state = ANY (ARRAY['live'::text, 'deleting'::text]));
 CREATE INDEX computers_on_host ON computers USING btree (host_id) WHERE (state = ANY (ARRAY['live'::text, 'deleting'::text]));
 CREATE INDEX computers_void ON computers USING btree (created_at) WHERE (state = 'void'::text);
+CREATE TRIGGER announce AFTER UPDATE ON computers FOR EACH ROW WHEN (((old.rotation <> new.rotation) OR (old.state <> new.state))) EXECUTE FUNCTION announce_computer();
 
 CREATE TABLE hosts (
   id text NOT NULL,
@@ -230,6 +231,15 @@ DECLARE
   changed jsonb := to_jsonb(coalesce(NEW, OLD));
 BEGIN
   PERFORM pg_notify('cubicle_authority', TG_ARGV[0] || ':' || (changed ->> TG_ARGV[1]));
+  RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION announce_computer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM pg_notify('cubicle_authority', 'computer:' || NEW.id);
   RETURN NULL;
 END $function$;
 

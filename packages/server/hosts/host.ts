@@ -2,6 +2,7 @@
 // between "never asked" and "asked, not heard" is kept: only the second leaves an outcome unknown.
 
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
 import {
@@ -37,6 +38,13 @@ export interface HostRequest {
   readonly signal?: AbortSignal;
 }
 
+/** An upgraded connection to a host. */
+export interface HostStream {
+  readonly headers: IncomingMessage['headers'];
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
 export class Host {
   readonly id: string;
   readonly #address: HostAddress;
@@ -58,7 +66,7 @@ export class Host {
       response.resume();
       return undefined;
     }
-    return hostComputer.parse(JSON.parse(await text(response)));
+    return hostComputer.parse(JSON.parse(await readAll(response)));
   }
 
   async command(id: string, command: HostCommand, timeoutMs: number): Promise<HostOutcome> {
@@ -129,13 +137,46 @@ export class Host {
     });
   }
 
+  /** A WebSocket of the host's, or its answer where it refused; the body is the caller's to read. */
+  upgrade({
+    path,
+    headers,
+    timeoutMs,
+    signal,
+  }: Omit<HostRequest, 'method' | 'body'>): Promise<HostStream | IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const request = httpRequest({
+        socketPath: this.#address.address.replace(/^unix:/, ''),
+        path,
+        headers: { authorization: `Bearer ${this.#token()}`, ...headers },
+        // The connection becomes somebody's socket, so nobody else's request may be on it.
+        agent: false,
+        timeout: timeoutMs,
+        ...(signal && { signal }),
+      });
+      request.on('upgrade', ({ headers: told }, socket, head) => {
+        request.setTimeout(0);
+        resolve({ headers: told, socket, head });
+      });
+      request.on('response', (response) => {
+        request.setTimeout(0);
+        resolve(response);
+      });
+      request.on('timeout', () => request.destroy(new Error('the host did not answer in time')));
+      request.on('error', (cause) =>
+        reject(new HostAway(`host ${this.id}: ${cause.message}`, { cause })),
+      );
+      request.end();
+    });
+  }
+
   async #json<Schema extends z.ZodType>(
     schema: Schema,
     request: HostRequest,
   ): Promise<z.infer<Schema>> {
     const response = await this.send(request);
     try {
-      const body = await text(response);
+      const body = await readAll(response);
       if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}: ${body}`);
       return schema.parse(JSON.parse(body));
     } catch (cause) {
@@ -163,7 +204,8 @@ function isStream(body: HostRequest['body']): body is AsyncIterable<Uint8Array> 
 /** Reports of a thousand computers have some hundred kilobytes. */
 const mostText = 16 * 1024 * 1024;
 
-async function text(response: IncomingMessage): Promise<string> {
+/** The body as text, up to a bound. */
+export async function readAll(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {

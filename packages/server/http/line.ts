@@ -18,6 +18,11 @@ export class Line {
   #latest: IncomingMessage | undefined;
   #goodbye: (() => void) | undefined;
 
+  /** True while no answer is owed. */
+  get idle(): boolean {
+    return this.#owed === 0 && !this.broken;
+  }
+
   /** Waits for the answers before this one, where there are any. */
   join(request: IncomingMessage, response: ServerResponse): Promise<void> | undefined {
     const before = this.#tail;

@@ -16,6 +16,7 @@ import { lineOf } from './line.ts';
 import { type Exchange, send } from './reply.ts';
 import { newRequestId, requestIdHeader } from './request-id.ts';
 import { readTarget } from './target.ts';
+import { socketWish, type Upgrades } from './upgrades.ts';
 
 const baseSegments = basePath.slice(1).split('/');
 const headerBytes = 16 * 1024;
@@ -31,6 +32,7 @@ export class Listener {
   readonly #parts: ListenerParts;
   /** Undefined while the service is starting or stopping. */
   #door: Door | undefined;
+  #upgrades: Upgrades | undefined;
   #draining = false;
   readonly #underWay = new Set<ServerResponse>();
 
@@ -43,6 +45,16 @@ export class Listener {
       // Bodies have their own, stricter times; this one ends what they do not cover.
       requestTimeout: 120_000,
       connectionsCheckingInterval: 5_000,
+      // A socket takes its connection whole; behind answers that are owed it is an ordinary request.
+      shouldUpgradeCallback: (request) =>
+        this.#upgrades !== undefined &&
+        lineOf(request.socket).idle &&
+        wishOf(request) !== undefined,
+    });
+    this.#server.on('upgrade', (request, socket, head) => {
+      const wish = wishOf(request);
+      if (wish === undefined || this.#upgrades === undefined) socket.destroy();
+      else void this.#upgrades.pass(request, socket as Socket, head, wish);
     });
     const answer = (request: IncomingMessage, response: ServerResponse) =>
       void this.#answer(request, response, () => {});
@@ -72,8 +84,9 @@ export class Listener {
     return this.#server.address() as AddressInfo;
   }
 
-  open(door: Door): void {
+  open(door: Door, upgrades: Upgrades): void {
     this.#door = door;
+    this.#upgrades = upgrades;
   }
 
   get ready(): boolean {
@@ -147,6 +160,12 @@ export class Listener {
       'answered',
     );
   }
+}
+
+function wishOf(request: IncomingMessage): ReturnType<typeof socketWish> {
+  const { segments, query } = readTarget(request.url ?? '');
+  const inApi = segments !== undefined && baseSegments.every((part, i) => segments[i] === part);
+  return inApi ? socketWish(request, segments.slice(baseSegments.length), query) : undefined;
 }
 
 /** Bytes that are no request: answered in the same shape as everything else, then closed. */

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { Refusal } from '@cubicle/contract/errors.ts';
 import { hostPaths } from '@cubicle/contract/host/api.ts';
 import { isId } from '@cubicle/contract/ids.ts';
@@ -6,20 +5,7 @@ import { limits } from '@cubicle/contract/limits.ts';
 import type { execRoutes } from '@cubicle/contract/resources/exec.ts';
 import type { GuestCalls } from '../app/guest-calls.ts';
 import type { Handlers } from './handler.ts';
-import { Reply } from './reply.ts';
-
-/** The host writes the answer's JSON itself, as it comes out of the guest; it is passed on unread. */
-function passOn(response: IncomingMessage): Reply {
-  const { 'content-length': length } = response.headers;
-  return new Reply({
-    status: response.statusCode ?? 200,
-    headers: {
-      'Content-Type': 'application/json; charset=utf-8',
-      ...(length !== undefined && { 'Content-Length': length }),
-    },
-    bytes: response,
-  });
-}
+import { passOn } from './pass-on.ts';
 
 const quickMs = 30_000;
 

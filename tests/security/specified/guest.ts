@@ -1,4 +1,5 @@
-// Calls into a running computer: wire-guest sections 3, 4 and 9, Part 8.
+// Calls into a running computer, and what its host saw of it: wire-guest sections 3, 4 and 9, wire-computers
+// section 11, Part 8.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -80,6 +81,22 @@ export const guestOperations: Record<string, Specified> = {
           query: '?stdout_offset=0&stderr_offset=0',
           changes: [],
           proves: ({ body }) => assert.equal(body.execution_id, shared.ended.execution),
+        }),
+      },
+    ],
+  },
+  listSignals: {
+    ...call,
+    method: 'GET',
+    path: '/computers/{id}/signals',
+    role: 'viewer',
+    cost: 1,
+    calls: [
+      {
+        prepare: async ({ world: { shared } }) => ({
+          parameters: { id: shared.running },
+          changes: [],
+          proves: ({ body }) => assert.equal(body.baseline, true),
         }),
       },
     ],

@@ -1,0 +1,5 @@
+// The bundler gives the text of a Python file.
+declare module '*.py' {
+  const text: string;
+  export default text;
+}

@@ -1,0 +1,46 @@
+// What can go wrong between the agent and the desktop, in the words that callers tell apart.
+
+export type Trouble =
+  /** No display answers, or it answered nonsense: try again later. */
+  | 'lost'
+  /** Somebody on the desktop did not answer in time. */
+  | 'silent'
+  /** The display refused a request. */
+  | 'refused'
+  | 'too_large'
+  /** The caller asked for something that cannot be, such as a key without a name. */
+  | 'invalid'
+  /** There was no such window to begin with. */
+  | 'unknown'
+  /** The window went away meanwhile. */
+  | 'gone'
+  /** Somebody else took it. */
+  | 'contention'
+  /** It was asked for, and nothing tells that it came to pass. */
+  | 'unconfirmed';
+
+export class DisplayError extends Error {
+  readonly trouble: Trouble;
+
+  constructor(trouble: Trouble, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.trouble = trouble;
+  }
+}
+
+/** An error packet of the X server's. `code` as in the core protocol: 3 is a window that is not there. */
+export class RequestError extends DisplayError {
+  readonly code: number;
+
+  constructor(code: number, opcode: number) {
+    super('refused', `the display refused request ${opcode} with error ${code}`);
+    this.code = code;
+  }
+}
+
+const badWindow = 3;
+const badDrawable = 9;
+
+export function isNoWindow(error: unknown): boolean {
+  return error instanceof RequestError && (error.code === badWindow || error.code === badDrawable);
+}

@@ -1,0 +1,82 @@
+// Waiting that ends: with its caller, or when time is up.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context } from '@cubicle/contract/guest/mux.ts';
+import { DisplayError } from './trouble.ts';
+
+export async function pause({ signal }: Context, ms: number): Promise<void> {
+  signal.throwIfAborted();
+  // Why the caller left is told, and not only that.
+  await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
+}
+
+/** Answers as `work` does, or as soon as the caller leaves; `work` goes on by itself then. */
+export async function unlessAborted<Result>(
+  { signal }: Context,
+  work: Promise<Result>,
+): Promise<Result> {
+  const left = Promise.withResolvers<never>();
+  const leave = () => left.reject(signal.reason);
+  if (signal.aborted) leave();
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    return await Promise.race([work, left.promise]);
+  } finally {
+    signal.removeEventListener('abort', leave);
+    // Whoever left does not hear of a failure any more.
+    work.catch(() => {});
+  }
+}
+
+/** Does `work` with a deadline of its own besides its caller's. */
+export async function within<Result>(
+  { signal }: Context,
+  ms: number,
+  late: string,
+  work: (context: Context) => Promise<Result>,
+): Promise<Result> {
+  const ending = new AbortController();
+  const timer = setTimeout(() => ending.abort(new DisplayError('silent', late)), ms);
+  const leave = () => ending.abort(signal.reason);
+  if (signal.aborted) leave();
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    return await work({ signal: ending.signal });
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', leave);
+  }
+}
+
+const pollMs = 15;
+
+/** Looks until it is so; false when that takes longer than `ms`. */
+export async function becomes(
+  context: Context,
+  ms: number,
+  look: () => Promise<boolean>,
+): Promise<boolean> {
+  const deadline = performance.now() + ms;
+  while (!(await look())) {
+    if (performance.now() > deadline) return false;
+    await pause(context, pollMs);
+  }
+  return true;
+}
+
+/** Work that is done one after the other, each in its turn. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+
+  async take<Result>(context: Context, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#last;
+    const done = Promise.withResolvers<void>();
+    this.#last = before.then(() => done.promise);
+    try {
+      await unlessAborted(context, before);
+      return await work();
+    } finally {
+      done.resolve();
+    }
+  }
+}
