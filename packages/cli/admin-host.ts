@@ -32,7 +32,9 @@ export function hostsCommand(): Command {
             const { dataDir } = readSettings(process.env, checkout);
             const { purgeHost } = await import('@cubicle/host/purge.ts');
             const id = await purgeHost(dataDir, (line) => console.error(line));
-            return id === undefined ? { purged: true } : operator.retireHost(id);
+            // One that this control plane never heard of has no computers to count as deleted.
+            const known = (await operator.listHosts()).some((host) => host.id === id);
+            return id !== undefined && known ? operator.retireHost(id) : { purged: true };
           }),
         ),
     );
