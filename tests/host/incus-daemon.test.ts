@@ -18,6 +18,7 @@ import { type OpenedIncus, openIncus } from '../../packages/host/engine/incus/op
 import { type Place, placeOf } from '../../packages/host/engine/incus/place.ts';
 import { findDaemon, findNameServers } from '../../packages/host/engine/incus/processes.ts';
 import { erase } from '../../packages/host/engine/incus/sweep.ts';
+import { signal } from '../support/process.ts';
 import { until } from '../support/until.ts';
 import { live, newId, specOf } from './engine-suite.ts';
 import { endWithTheProcess, execIn, removeGround } from './incus-ground.ts';
@@ -161,7 +162,7 @@ test('a bridge that could not be brought up is tried again', options, async (t) 
   const boot = await home.boot(id);
   await home.stop(first, true);
   // Somebody else's name server takes the place of the bridge's own, which Incus then cannot start.
-  for (const pid of await findNameServers(home.place)) process.kill(pid, 'SIGKILL');
+  for (const pid of await findNameServers(home.place)) signal(pid, 'SIGKILL');
   const address = networkInterfaces()[home.place.bridge]?.[0]?.address;
   assert.ok(address);
   const squatter = createServer();
@@ -223,7 +224,7 @@ test('a first start killed at any point is completed by the next', options, asyn
     );
     await kill(holder.process);
     const pid = await findDaemon(home.place);
-    if (pid !== undefined) process.kill(pid, 'SIGKILL');
+    if (pid !== undefined) signal(pid, 'SIGKILL');
   }
   const opened = await home.open();
   await home.boot(await home.running(opened));

@@ -7,6 +7,7 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundleAgent } from '../../packages/guest/bundle.ts';
+import { signal } from './process.ts';
 import { until } from './until.ts';
 
 const bundle = join(tmpdir(), `cubicle-agent-${process.pid}.mjs`);
@@ -54,7 +55,7 @@ export async function endAgent(agent: ChildProcess, signal: NodeJS.Signals): Pro
 
 /** Ends what commands left running. */
 export async function endCommands(folder: string): Promise<void> {
-  for (const pid of await commandsOf(folder)) process.kill(pid, 'SIGKILL');
+  for (const pid of await commandsOf(folder)) signal(pid, 'SIGKILL');
   await until('every process is gone', async () => (await commandsOf(folder)).length === 0);
 }
 
