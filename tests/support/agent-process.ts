@@ -46,10 +46,10 @@ export async function spawnAgent(
   });
 }
 
-export async function endAgent(agent: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+export async function endAgent(agent: ChildProcess, by: NodeJS.Signals): Promise<void> {
   if (agent.exitCode !== null || agent.signalCode !== null) return;
   const gone = once(agent, 'exit');
-  agent.kill(signal);
+  agent.kill(by);
   await gone;
 }
 
