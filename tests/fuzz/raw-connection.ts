@@ -150,7 +150,10 @@ export class RawConnection {
 
   async #exactly(length: number): Promise<Buffer> {
     while (this.#received.length < length) {
-      assert.ok(!this.#ended, `a body broke off (${this.#failure?.message}): ${shown(this.#received)}`);
+      assert.ok(
+        !this.#ended,
+        `a body broke off (${this.#failure?.message}): ${shown(this.#received)}`,
+      );
       await this.#more('the rest of an answer');
     }
     const bytes = this.#received.subarray(0, length);
