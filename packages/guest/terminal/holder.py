@@ -347,12 +347,13 @@ class Session:
         if len(self.kept) > 2 * KEPT:
             # One byte more than is replayed says that something is missing before it.
             del self.kept[: -KEPT - 1]
+        # First, so that whoever sees what its input did knows that there is room for as much again.
+        self.tell_taken()
         if self.attached is not None:
             try:
                 self.attached.send(HEADER.pack(ord("O"), length), output)
             except OSError:
                 self.detach()
-            self.tell_taken()
         return True
 
     def resize(self, columns, rows):
