@@ -73,8 +73,11 @@ export const lockBits: ReadonlyMap<number, number> = new Map([
 ]);
 export const capsLock = 2;
 
-/** Codes of keys that few keyboards have, which the map gives no other meaning. */
-const spareCodes = Array.from({ length: 16 }, (_, i) => 224 + i);
+/**
+ * Codes of keys that few keyboards have, and that Chromium knows by name: whatever is on a key that it does
+ * not know it drops, and its own name for 226 outweighs what is on it.
+ */
+const spareCodes = [224, 225, 227, 228, 229, 230, 231, 232, 233, 234, 235, 244];
 
 export class Keymap {
   /** Symbols on spare keys, the longest unused first. */

@@ -2,6 +2,7 @@
 // command, and the tree is looked at until it shows it.
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
+import type { Point } from '../desktop/devices.ts';
 import { DisplayError } from '../x11/protocol/trouble.ts';
 import { becomes } from '../x11/protocol/waiting.ts';
 import type { WindowAction, WindowOutcome } from '../x11/windows/window-actions.ts';
@@ -47,16 +48,15 @@ export class SwayWindows {
   ): Promise<void> {
     switch (asked.action) {
       case 'move':
-      case 'resize':
-        if (!window.floating) throw new DisplayError('tiled', 'the window is tiled');
-        if (asked.action === 'move') {
-          return this.#tell(context, window, `move absolute position ${asked.x} px ${asked.y} px`);
-        }
-        return this.#tell(
-          context,
-          window,
-          `resize set width ${asked.width} px height ${asked.height} px`,
-        );
+        requireFloating(window);
+        return this.#tell(context, window, placed(asked));
+      case 'resize': {
+        requireFloating(window);
+        const { width, height } = asked;
+        // Sway would keep the middle where it is.
+        const sized = `resize set width ${width} px height ${height} px, ${placed(window.info)}`;
+        return this.#tell(context, window, sized);
+      }
       case 'minimize':
         return this.#putAway(context, window);
       case 'maximize':
@@ -114,3 +114,9 @@ export class SwayWindows {
 }
 
 const markOf = ({ id }: SwayWindow): string => `_tiled_${id}`;
+
+function requireFloating({ floating }: SwayWindow): void {
+  if (!floating) throw new DisplayError('tiled', 'the window is tiled');
+}
+
+const placed = ({ x, y }: Point): string => `move absolute position ${x} px ${y} px`;
