@@ -10,8 +10,9 @@ import {
 } from './images/build.ts';
 import type { Progress } from './images/stages.ts';
 
+/** `copying`: made, and on its way into the engine. */
 export interface Preparation {
-  readonly state: 'preparing' | 'failed';
+  readonly state: 'preparing' | 'copying' | 'failed';
   readonly error: string;
 }
 
@@ -37,6 +38,8 @@ interface Made extends ImageFiles {
 }
 
 const importMs = 600_000;
+/** How long a create waits for that: a quiet machine takes two seconds. */
+const patienceMs = 20_000;
 const tiling = 'tiling';
 
 export class Templates {
@@ -46,6 +49,7 @@ export class Templates {
   readonly #ending = new AbortController();
   #making: Promise<void> | undefined;
   #tiling: Made | Preparation = { state: 'preparing', error: '' };
+  #copying: Promise<void> | undefined;
 
   private constructor(options: TemplatesOptions, base: string) {
     this.#options = options;
@@ -90,13 +94,35 @@ export class Templates {
       this.prepareSoon();
       throw new ImagePreparing(found);
     }
-    await this.#import(context, found);
+    await this.#copied(context, found);
     return found.digest;
+  }
+
+  /** The engine gets it when it is first wanted. That goes on when a create has lost its patience. */
+  async #copied({ signal }: Context, image: Made): Promise<void> {
+    this.#copying ??= this.#import(
+      { signal: AbortSignal.any([this.#ending.signal, AbortSignal.timeout(importMs)]) },
+      image,
+    ).finally(() => {
+      this.#copying = undefined;
+    });
+    const impatient = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
+    const late = Promise.withResolvers<never>();
+    const leave = () => late.reject(new ImagePreparing({ state: 'copying', error: '' }));
+    impatient.addEventListener('abort', leave, { once: true });
+    try {
+      await Promise.race([this.#copying, late.promise]);
+    } finally {
+      impatient.removeEventListener('abort', leave);
+      // Whoever asks again hears of a failure.
+      this.#copying?.catch(() => {});
+    }
   }
 
   async stop(): Promise<void> {
     this.#ending.abort();
     await this.#making;
+    await this.#copying?.catch(() => {});
   }
 
   async #prepare(): Promise<void> {

@@ -68,11 +68,11 @@ function tiling(): void {
   };
   /** Opened by a program; answers when it has the focus. */
   const opened = async (command: string, name: RegExp) => {
-    const before = new Set((await windows()).map((window) => window.id));
+    const known = new Set((await windows()).map((window) => window.id));
     await inDesktop(`swaymsg exec ${command}`);
     return until('its window has the focus', async () =>
       (await windows()).find(
-        (window) => !before.has(window.id) && name.test(window.class) && window.focused,
+        (window) => !known.has(window.id) && name.test(window.class) && window.focused,
       ),
     );
   };
@@ -131,8 +131,7 @@ function tiling(): void {
     const place = { ok: true, known: true, x: 321, y: 123 };
     assert.deepEqual(await acted({ action: 'cursor_position' }), place);
     await closeAll();
-    // A program of its own that writes down what it is told by its terminal.
-    await opened('foot cat -v', /foot/);
+    await opened('foot cat', /foot/);
     await inDesktop('printf "" | wl-copy --primary');
     await acted({ action: 'type', text: 'some words to select\n' });
     await until('a drag selects', async () => {

@@ -86,7 +86,9 @@ export const hostOutcome = z.discriminatedUnion('outcome', [
       'image_preparing',
     ]),
     /** Of `image_preparing`. */
-    preparation: z.object({ state: z.enum(['preparing', 'failed']), error: z.string() }).optional(),
+    preparation: z
+      .object({ state: z.enum(['preparing', 'copying', 'failed']), error: z.string() })
+      .optional(),
   }),
 ]);
 export type HostOutcome = z.infer<typeof hostOutcome>;

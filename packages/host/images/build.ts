@@ -65,8 +65,10 @@ async function ensureImage(recipe: Recipe, options: ImageOptions): Promise<Image
     return image;
   }
   await mkdir(folder, { recursive: true });
-  const lock = await takeBuildLock(join(folder, 'lock'), () =>
-    options.say(`Another process is making an image; the ${name} image waits for it`),
+  const lock = await takeBuildLock(
+    join(folder, 'lock'),
+    () => options.say(`Another process is making an image; the ${name} image waits for it`),
+    options.signal,
   );
   try {
     if (!(await isWhole(image))) await make(folder, digest, recipe, options);
