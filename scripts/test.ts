@@ -11,7 +11,7 @@ import pg from 'pg';
 import { migrate } from '../packages/server/db/migrate.ts';
 import { openEmbeddedPostgres } from '../packages/server/postgres/embedded.ts';
 import { canRunEngine, installEngine } from '../packages/host/engine/incus/install.ts';
-import { ensureBaseImage } from '../packages/host/images/build.ts';
+import { ensureTilingImage } from '../packages/host/images/build.ts';
 import { progressBar } from '../packages/host/images/progress-bar.ts';
 import { root } from './checkout.ts';
 
@@ -54,5 +54,6 @@ async function prepareEngine(): Promise<void> {
     return;
   }
   await installEngine(console.log);
-  await ensureBaseImage({ say: console.log, progress: progressBar(process.stdout) });
+  // And the base image, which it adds to.
+  await ensureTilingImage({ say: console.log, progress: progressBar(process.stdout) });
 }

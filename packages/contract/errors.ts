@@ -259,6 +259,21 @@ export const errors = {
     remedy: 'List them with GET /templates.',
     retryable: false,
   }),
+  template_transfer_unknown: entry({
+    status: 404,
+    sentence: 'The transfer does not belong to that template.',
+    meaning: '`template_transfer` goes with the template whose create was answered with it.',
+    remedy: 'Repeat that create with both, or leave the transfer out.',
+    retryable: false,
+  }),
+  template_image_preparing: entry({
+    status: 409,
+    code: 'template_image_preparing',
+    sentence: 'The image of this template is being prepared; repeat the create in a while.',
+    meaning: 'No computer was made. `preparation` tells how far the image is.',
+    remedy: 'Wait for the time in `Retry-After`, then repeat the create with `template_transfer`.',
+    retryable: true,
+  }),
   execution_unknown: entry({
     status: 404,
     sentence: 'No such command.',
@@ -503,6 +518,13 @@ export const errors = {
     sentence: 'There is no such window.',
     meaning: 'The id names no window, or one that has closed.',
     remedy: 'List the windows.',
+    retryable: false,
+  }),
+  window_tiled: entry({
+    status: 400,
+    sentence: 'The window is tiled: its place and size are the compositor’s. Float it first.',
+    meaning: 'On a tiling desktop only floating windows are moved and resized.',
+    remedy: 'Float it with Super+Shift+Space, or with `swaymsg floating enable` as a command.',
     retryable: false,
   }),
   window_unconfirmed: entry({

@@ -27,6 +27,8 @@ import { Terminals } from './terminal/terminals.ts';
 import { Uploads } from './uploads.ts';
 import { randomName } from './random-name.ts';
 import { Watches } from './watch/watches.ts';
+import { SwayBackend } from './sway/backend.ts';
+import { X11Backend } from './x11/backend.ts';
 import { Display } from './x11/protocol/display.ts';
 
 const settings = readSettings(process.env);
@@ -61,9 +63,12 @@ const session = new DesktopWatch(at.desktopReady, (ready) => {
 
 /** How long the display may owe an answer. */
 const patienceMs = 5_000;
-const display = new Display({ path: settings.display, patienceMs });
-const desktop = new Desktop(display);
-const reporter = new DesktopReporter(display, (event) => link.tell(event));
+const backend =
+  settings.desktop === 'wayland'
+    ? new SwayBackend({ sessionEnv: at.sessionEnv, user: settings.user })
+    : new X11Backend(new Display({ path: settings.display, patienceMs }));
+const desktop = new Desktop(backend);
+const reporter = new DesktopReporter(backend, (event) => link.tell(event));
 
 const link = new Link({
   path: settings.link,
@@ -97,7 +102,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   write: (channel, asked) => writeFile(channel, asked, { uploads, ...settings }),
   list: listFiles,
   desktop: (channel, asked) => desktop.serve(channel, asked),
-  screen: (channel) => showScreen(channel, at.screen),
+  screen: (channel) => backend.devices.sharing(showScreen(channel, at.screen)),
   terminal: (channel, asked) => terminals.attach(channel, asked),
   watch: (channel, asked) => watches.watch(channel, asked),
 };

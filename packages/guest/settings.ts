@@ -11,6 +11,8 @@ export interface Settings {
   readonly exec: string;
   /** Survives a reboot of the guest: which uploads were under way. */
   readonly state: string;
+  /** The kind of desktop that the image has. */
+  readonly desktop: 'x11' | 'wayland';
   /** The X server's socket. */
   readonly display: string;
   /** Whose desktop it is. */
@@ -27,6 +29,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     run: env['CUBICLE_RUN'] ?? '/run/cubicle',
     exec: env['CUBICLE_EXEC'] ?? '/run/cubicle-agent',
     state: env['CUBICLE_STATE'] ?? '/var/lib/cubicle',
+    desktop: env['CUBICLE_DESKTOP'] === 'wayland' ? 'wayland' : 'x11',
     display: env['CUBICLE_DISPLAY'] ?? '/tmp/.X11-unix/X0',
     user: env['CUBICLE_USER'] ?? 'user',
     home: env['CUBICLE_HOME'],

@@ -14,6 +14,7 @@ import type { Pool } from './pool.ts';
 import { power, type PowerCommand } from './power.ts';
 import type { Resident, Roster } from './roster.ts';
 import type { SocketEnd } from './sockets/kind.ts';
+import { ImagePreparing, type Templates } from './templates.ts';
 import { Turns } from './turns.ts';
 
 export interface ComputersParts {
@@ -30,8 +31,7 @@ export interface ComputersParts {
   /** What was about its running is over. */
   readonly ended: (computer: string, end: SocketEnd) => void;
   readonly log: (problem: unknown) => void;
-  /** The digest of the image behind a template's name. */
-  readonly imageOf: (template: string) => Promise<string>;
+  readonly templates: Templates;
 }
 
 type CreateCommand = Extract<HostCommand, { kind: 'create' }>;
@@ -131,6 +131,9 @@ export class Computers {
           return await this.#power(context, computer, command);
       }
     } catch (error) {
+      if (error instanceof ImagePreparing) {
+        return { outcome: 'refused', why: 'image_preparing', preparation: error.preparation };
+      }
       if (error instanceof EngineError && (error.kind === 'room' || error.kind === 'busy')) {
         return { outcome: 'refused', why: error.kind === 'room' ? 'no_room' : 'busy' };
       }
@@ -195,14 +198,15 @@ export class Computers {
   }
 
   async #create(context: Context, computer: string, command: CreateCommand): Promise<HostOutcome> {
-    const { engine, roster, census, pool } = this.#parts;
+    const { engine, roster, census, pool, templates } = this.#parts;
     pool.fillSoon();
     await this.#requireRoom(context);
+    const image = await templates.imageOf(context, command.template);
     const isNew = roster.get(computer) === undefined;
-    const taken = isNew && command.start ? pool.take(command.resolution) : undefined;
+    const taken = isNew && command.start ? pool.take(image, command.resolution) : undefined;
     const resident = this.#reserve(computer, taken ?? instanceIdFor(command.operation));
     try {
-      if (taken === undefined) await this.#make(context, computer, command, resident);
+      if (taken === undefined) await this.#make(context, computer, command, resident, image);
       else await this.#moveIn(context, computer, command, taken);
     } catch (error) {
       // Nothing was made, then nothing stays. What cannot be removed now is told to be removed later.
@@ -245,8 +249,8 @@ export class Computers {
     computer: string,
     command: CreateCommand,
     { instance }: Resident,
+    image: string,
   ): Promise<void> {
-    const image = await this.#parts.imageOf(command.template);
     const spec = await this.#prepare(computer, instance, command, image);
     await this.#parts.engine.create(context, spec, image);
   }

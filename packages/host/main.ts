@@ -16,7 +16,6 @@ import { Events } from './events/events.ts';
 import { GuestApi } from './guest-api.ts';
 import { GuestLinks } from './guest/links.ts';
 import { hostIdentity } from './identity.ts';
-import { ensureBaseImage } from './images/build.ts';
 import { progressBar } from './images/progress-bar.ts';
 import { LinkFolders } from './link-folder.ts';
 import { Pool } from './pool.ts';
@@ -26,6 +25,7 @@ import { eventsKind } from './sockets/events.ts';
 import { screenKind } from './sockets/screen.ts';
 import { Sockets } from './sockets/sockets.ts';
 import { terminalKind } from './sockets/terminal.ts';
+import { Templates } from './templates.ts';
 import { Terminals } from './terminal/terminals.ts';
 
 export interface HostSettings {
@@ -48,7 +48,6 @@ export interface RunningHost {
 
 /** Desktops use a fraction of what they may, and share the blocks of their image: more is promised than is there. */
 const promised = { memory: 2, disk: 8 };
-const importMs = 600_000;
 
 export interface StartOptions {
   /** Gives up a start that is half way; a host that has started is stopped by `stop`. */
@@ -68,7 +67,11 @@ export async function startHost(
   const context = { signal };
   const { engine, stop: stopEngine } = await openEngine(context, settings, say);
   try {
-    const image = await prepareImage(context, engine, settings, say);
+    const templates = await Templates.open(
+      context,
+      { engine, cacheDir: settings.cacheDir, say, log },
+      progressBar(process.stdout),
+    );
     const links: GuestLinks = new GuestLinks({
       tell: (guest, event) => events.heard(guest, event),
     });
@@ -77,9 +80,7 @@ export async function startHost(
     const events = new Events({ roster, links });
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
-    const pool = new Pool({ engine, links, folders, agentDir, image, size, log });
-    // One template so far; others come with builds.
-    const imageOf = async () => image;
+    const pool = new Pool({ engine, links, folders, agentDir, image: templates.base, size, log });
     const census = new Census(engine, links, roster, events);
     const frames = new Frames(join(folder, 'frames'), links);
     const ended = (computer: string, end: SocketEnd) => sockets.changed(computer, end);
@@ -93,7 +94,7 @@ export async function startHost(
       events,
       pool,
       agentDir,
-      imageOf,
+      templates,
       ended,
       log,
     };
@@ -138,10 +139,12 @@ export async function startHost(
     });
     const socket = join(folder, 'host.sock');
     await api.listen(socket);
+    templates.prepareSoon();
     return {
       row: { ...host, address: `unix:${socket}` },
       engine,
       async stop() {
+        await templates.stop();
         await pool.stop();
         await sockets.stop();
         events.stop();
@@ -175,27 +178,4 @@ async function openEngine(
   if (endpoint === undefined && !ability.can) throw new Error(ability.reason);
   const opened = await openIncus(context, { dataDir, say, endpoint, poolGib });
   return { engine: opened.engine, stop: () => opened.stop({ keepComputers: true }) };
-}
-
-async function prepareImage(
-  { signal }: Context,
-  engine: Engine,
-  { cacheDir }: HostSettings,
-  say: (line: string) => void,
-): Promise<string> {
-  const image =
-    engine.kind === 'simulated'
-      ? { digest: 'simulated', metadata: '', rootfs: '' }
-      : await ensureBaseImage({ cacheDir, say, progress: progressBar(process.stdout), signal });
-  const context = { signal: AbortSignal.any([signal, AbortSignal.timeout(importMs)]) };
-  const known = await engine.images(context);
-  if (!known.includes(image.digest)) {
-    say('Importing the base image');
-    await engine.importImage(context, image.digest, image);
-  }
-  // Computers made from an earlier one keep their disks.
-  for (const old of known.filter((digest) => digest !== image.digest)) {
-    await engine.removeImage(context, old);
-  }
-  return image.digest;
 }

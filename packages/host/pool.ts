@@ -40,8 +40,8 @@ export class Pool {
   }
 
   /** One whose desktop is up, from now on the caller's; undefined when none waits. */
-  take(resolution: string): string | undefined {
-    if (resolution !== defaultResolution) return undefined;
+  take(image: string, resolution: string): string | undefined {
+    if (image !== this.#parts.image || resolution !== defaultResolution) return undefined;
     const { links } = this.#parts;
     const at = this.#ready.findIndex((id) => links.ready(id));
     return at < 0 ? undefined : this.#ready.splice(at, 1)[0];

@@ -69,6 +69,10 @@ test('one process at a time builds, and one that is killed holds nobody up', asy
   await waits.promise;
   holder.kill('SIGKILL');
   await (await second).release();
+  const again = await takeBuildLock(file, fail('the lock was not released'));
+  const tired = new AbortController();
+  await assert.rejects(takeBuildLock(file, () => tired.abort(), tired.signal));
+  await again.release();
   const third = await takeBuildLock(file, fail('the lock was not released'));
   await third.release();
 });

@@ -86,7 +86,12 @@ export class SimulatedHost {
     });
     assert.equal(outcome, 'done');
     const kept = { id, ...owner, host_id: this.row.id, ...about, ...shape };
-    await insertComputer(database, { ...kept, active: start, build_source: null });
+    await insertComputer(database, {
+      ...kept,
+      desktop: null,
+      active: start,
+      build_source: null,
+    });
     return id;
   }
 

@@ -216,6 +216,7 @@ const refusalReasons = [
   'invalid',
   'stale',
   'unconfirmed',
+  'tiled',
   'too_many',
   'busy',
   'unknown',

@@ -76,7 +76,19 @@ export const hostOutcome = z.discriminatedUnion('outcome', [
   z.object({ outcome: z.literal('failed'), message: z.string() }),
   z.object({
     outcome: z.literal('refused'),
-    why: z.enum(['no_room', 'absent', 'not_running', 'running', 'suspended', 'busy']),
+    why: z.enum([
+      'no_room',
+      'absent',
+      'not_running',
+      'running',
+      'suspended',
+      'busy',
+      'image_preparing',
+    ]),
+    /** Of `image_preparing`. */
+    preparation: z
+      .object({ state: z.enum(['preparing', 'copying', 'failed']), error: z.string() })
+      .optional(),
   }),
 ]);
 export type HostOutcome = z.infer<typeof hostOutcome>;
@@ -126,6 +138,7 @@ export const guestFailure = z.object({
     'stale_capture',
     'clipboard_too_large',
     'refused_input',
+    'tiled_window',
     'unconfirmed',
     'no_frame',
     'unsupported',

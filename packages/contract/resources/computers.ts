@@ -143,7 +143,15 @@ export const computerRoutes = defineRoutes({
           .string()
           .optional()
           .describe('One of `GET /sizes`, instead of `template` and the three figures.'),
-        template: z.string().optional().describe('`base` when absent.'),
+        template: z
+          .string()
+          .optional()
+          .describe('One of `GET /templates`, by `name` or `ref`; `base` when absent.'),
+        template_transfer: z
+          .string()
+          .regex(/\S/, 'must not be blank')
+          .optional()
+          .describe('From the 409 `template_image_preparing` that this create goes on from.'),
         cpu: cpu.optional().describe('At least 1; the template’s when absent.'),
         ram_mb: ramMb.optional().describe('At least 512; the template’s when absent.'),
         disk_gb: diskGb.optional().describe('Raised to the template’s when below it.'),
@@ -164,6 +172,8 @@ export const computerRoutes = defineRoutes({
       'size_and_shape',
       'workspace_unknown',
       'template_unknown',
+      'template_transfer_unknown',
+      'template_image_preparing',
       'quota_exceeded',
       'host_no_room',
       'engine_absent',

@@ -167,10 +167,16 @@ export const desktopRoutes = defineRoutes({
         window: window.nullable(),
       }),
     },
-    errors: [...desktopErrors, ...wakeErrors, 'window_unknown', 'window_unconfirmed'],
+    errors: [
+      ...desktopErrors,
+      ...wakeErrors,
+      'window_unknown',
+      'window_tiled',
+      'window_unconfirmed',
+    ],
     summary: 'Focus, raise, minimise, maximise, move, resize or close a window',
     prose:
-      'The answer tells the window as it is afterwards, which may differ from what was asked for; `gone` when it closed.',
+      'The answer tells the window as it is afterwards, which may differ from what was asked for; `gone` when it closed. On a Wayland desktop a tiled window is neither moved nor resized (400), minimising puts it on the scratchpad, and maximising is full screen.',
     source: 'wire-guest, section 7',
   },
   getClipboard: {

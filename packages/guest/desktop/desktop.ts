@@ -18,15 +18,12 @@ import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Shaped } from '@cubicle/contract/guest/shape.ts';
 import { Refused } from '../refused.ts';
 import { sendRead } from '../sending.ts';
-import { Input } from '../x11/input/input.ts';
-import { pointerPosition } from '../x11/picture/grab.ts';
-import type { Display } from '../x11/protocol/display.ts';
 import { DisplayError, type Trouble } from '../x11/protocol/trouble.ts';
 import { pause } from '../x11/protocol/waiting.ts';
-import { Clipboard } from '../x11/selection/clipboard.ts';
-import { actOnWindow, type WindowAction } from '../x11/windows/window-actions.ts';
-import { listWindows } from '../x11/windows/window-list.ts';
+import type { WindowAction } from '../x11/windows/window-actions.ts';
 import type { WindowInfo } from '../x11/windows/window.ts';
+import type { DesktopBackend } from './backend.ts';
+import { Input } from './input.ts';
 import { Screens } from './screens.ts';
 
 type Ask<Want extends DesktopWant> = Shaped<(typeof desktopAsks)[Want]>;
@@ -38,25 +35,23 @@ interface Told {
 }
 
 export class Desktop {
-  readonly #display: Display;
+  readonly #backend: DesktopBackend;
   readonly #input: Input;
-  readonly #clipboard: Clipboard;
   readonly #screens: Screens;
   readonly #wants: { [Want in DesktopWant]: (context: Context, ask: Ask<Want>) => Promise<Told> };
 
-  constructor(display: Display) {
-    this.#display = display;
-    this.#input = new Input(this.#display);
-    this.#clipboard = new Clipboard(this.#display);
-    this.#screens = new Screens(this.#display);
+  constructor(backend: DesktopBackend) {
+    this.#backend = backend;
+    this.#input = new Input(backend.devices);
+    this.#screens = new Screens((context) => backend.grab(context));
     this.#wants = {
       screenshot: (context, ask) => this.#screens.take(context, ask),
       gesture: async (context, ask) => json(await this.#gesture(context, ask)),
       windows: async (context, { all }) => json(await this.#windows(context, all)),
       window: async (context, ask) => json(await this.#window(context, ask)),
-      clipboard: async (context) => json({ text: await this.#clipboard.read(context) }),
+      clipboard: async (context) => json({ text: await this.#backend.clipboard.read(context) }),
       set_clipboard: async (context, { text }) => {
-        await this.#clipboard.write(context, text);
+        await this.#backend.clipboard.write(context, text);
         return json({});
       },
     };
@@ -86,10 +81,7 @@ export class Desktop {
 
   async #gesture(context: Context, ask: Gesture): Promise<GestureDone> {
     const mechanism = await this.#perform(context, ask);
-    const pointer =
-      ask.do === 'position'
-        ? await pointerPosition(context, await this.#display.connection(context))
-        : null;
+    const pointer = ask.do === 'position' ? ((await this.#input.position(context)) ?? null) : null;
     return { mechanism, pointer };
   }
 
@@ -123,7 +115,7 @@ export class Desktop {
       case 'type':
         return input.type(context, ask.text);
       case 'paste':
-        await this.#clipboard.write(context, ask.text);
+        await this.#backend.clipboard.write(context, ask.text);
         await input.press(context, ask.keys);
         break;
       case 'key':
@@ -141,13 +133,11 @@ export class Desktop {
   }
 
   async #windows(context: Context, all: boolean): Promise<{ windows: GuestWindow[] }> {
-    const connection = await this.#display.connection(context);
-    return { windows: (await listWindows(context, connection, { all })).map(windowOf) };
+    return { windows: (await this.#backend.windows(context, { all })).map(windowOf) };
   }
 
   async #window(context: Context, ask: WindowAsk): Promise<WindowDone> {
-    const connection = await this.#display.connection(context);
-    const { gone, window } = await actOnWindow(context, connection, ask.id, actionOf(ask));
+    const { gone, window } = await this.#backend.act(context, ask.id, actionOf(ask));
     return { gone, window: window && windowOf(window) };
   }
 }
@@ -201,6 +191,7 @@ const reasons: Record<Trouble, Refused['reason']> = {
   gone: 'unknown',
   contention: 'busy',
   unconfirmed: 'unconfirmed',
+  tiled: 'tiled',
 };
 
 function asRefused(error: unknown): unknown {

@@ -3,8 +3,7 @@
 
 import type { AgentEvent, DesktopWindow } from '@cubicle/contract/guest/messages.ts';
 import type { DesktopEvent } from '../x11/watch/desktop-event.ts';
-import { Watch } from '../x11/watch/watch.ts';
-import type { Display } from '../x11/protocol/display.ts';
+import type { DesktopBackend } from './backend.ts';
 import { shortened } from '../x11/windows/window-text.ts';
 import type { WindowInfo } from '../x11/windows/window.ts';
 
@@ -12,12 +11,12 @@ import type { WindowInfo } from '../x11/windows/window.ts';
 const most = { title: 256, class: 128 } as const;
 
 export class DesktopReporter {
-  readonly #display: Display;
+  readonly #desktop: DesktopBackend;
   readonly #tell: (event: AgentEvent) => void;
   #ending = new AbortController();
 
-  constructor(display: Display, tell: (event: AgentEvent) => void) {
-    this.#display = display;
+  constructor(desktop: DesktopBackend, tell: (event: AgentEvent) => void) {
+    this.#desktop = desktop;
     this.#tell = tell;
   }
 
@@ -30,7 +29,7 @@ export class DesktopReporter {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const watch = new Watch(this.#display);
+    const watch = this.#desktop.watch();
     try {
       for (;;) this.#tell(reported(await watch.next({ signal })));
     } catch {

@@ -5,12 +5,10 @@ import type { ScreenshotAsk } from '@cubicle/contract/guest/desktop.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { randomName } from '../random-name.ts';
 import { Refused } from '../refused.ts';
-import { grab } from '../x11/picture/grab.ts';
 import { encodeJpeg } from '../x11/picture/jpeg.ts';
 import { crop, lies, type Picture, scaledSize, shrunkSize } from '../x11/picture/picture.ts';
 import { encodePng } from '../x11/picture/png.ts';
 import { resize } from '../x11/picture/resize.ts';
-import type { Display } from '../x11/protocol/display.ts';
 import { Turns } from '../x11/protocol/waiting.ts';
 
 interface Capture {
@@ -30,12 +28,12 @@ export interface Shot {
 const million = 1_000_000;
 
 export class Screens {
-  readonly #display: Display;
+  readonly #grab: (context: Context) => Promise<Picture>;
   readonly #turns = new Turns();
   #held: Capture | undefined;
 
-  constructor(display: Display) {
-    this.#display = display;
+  constructor(grab: (context: Context) => Promise<Picture>) {
+    this.#grab = grab;
   }
 
   async take(context: Context, ask: ScreenshotAsk): Promise<Shot> {
@@ -56,9 +54,8 @@ export class Screens {
       return held;
     }
     if (held !== undefined && held.takenAt >= askedAt - ask.most_age_ms) return held;
-    const connection = await this.#display.connection(context);
     const takenAt = performance.now();
-    const picture = await grab(context, connection);
+    const picture = await this.#grab(context);
     this.#held = { name: randomName(8), takenAt, picture };
     return this.#held;
   }

@@ -27,6 +27,8 @@ export type FailureKind =
   | 'clipboard_too_large'
   /** The desktop does not take it. */
   | 'refused_input'
+  /** The compositor places the window, so nobody else does. */
+  | 'tiled_window'
   /** It was asked for, and nothing tells that it came to pass. */
   | 'unconfirmed'
   /** No byte of the file is in the range. */
@@ -83,6 +85,7 @@ const ofDesktop: Partial<Record<RefusalReason, Words>> = {
   stale: ['stale_capture', 'That capture is no longer held.'],
   too_large: ['clipboard_too_large', 'The clipboard holds more than can be read.'],
   invalid: ['refused_input', 'The desktop does not take that.'],
+  tiled: ['tiled_window', 'The window is tiled.'],
   busy: ['busy', 'Another program was quicker.'],
   unconfirmed: ['unconfirmed', 'It was asked for, and nothing tells that it was done.'],
 };

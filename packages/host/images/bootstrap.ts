@@ -8,7 +8,7 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { programPath } from '../engine/incus/programs.ts';
 import type { Archive } from './archive.ts';
-import { architecture, recipePackages, release } from './recipe.ts';
+import { architecture, type Recipe, recipePackages, release } from './recipe.ts';
 import type { BuildStages } from './stages.ts';
 
 /** The newest time that a file of the image may bear, and the date of the image: 1 January 2025. */
@@ -21,7 +21,7 @@ const zstdLevel = 3;
 const tailLines = 15;
 
 export interface Bootstrap {
-  readonly recipe: string;
+  readonly recipe: Recipe;
   readonly archive: Archive;
   /** A folder for everything in between; the caller removes it. */
   readonly work: string;
@@ -29,6 +29,8 @@ export interface Bootstrap {
   readonly downloads: string;
   readonly squashfs: string;
   readonly stages: BuildStages;
+  /** Behind everything else that the machine does. */
+  readonly unhurried?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -39,8 +41,10 @@ export interface Bootstrap {
 const confined =
   'setpriv --pdeathsig KILL -- unshare --mount --propagation slave --pid --fork --kill-child --mount-proc --';
 
+const pace = ({ unhurried = false }: Bootstrap): string => (unhurried ? 'nice -n 19' : '');
+
 export async function bootstrap(build: Bootstrap): Promise<void> {
-  const [program = '', ...around] = confined.split(' ');
+  const [program = '', ...around] = `${pace(build)} ${confined}`.trim().split(' ');
   const args = [...around, 'mmdebstrap', ...(await mmdebstrapArguments(build))];
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -76,7 +80,7 @@ export async function bootstrap(build: Bootstrap): Promise<void> {
   });
   const [code, problem] = await Promise.all([
     ended,
-    squash(build.squashfs, (input) => pipeline(child.stdout, counted, input)),
+    squash(build, (input) => pipeline(child.stdout, counted, input)),
   ]);
   build.signal?.throwIfAborted();
   if (code !== 0) throw new Error(`mmdebstrap ended with ${code}: ${problem}\n${tail.join('\n')}`);
@@ -94,11 +98,12 @@ function endOf(child: ChildProcess): Promise<number | null> {
 
 /** Returns what went wrong, if anything did. */
 async function squash(
-  file: string,
+  build: Bootstrap,
   feed: (input: NodeJS.WritableStream) => Promise<void>,
 ): Promise<string> {
-  const options = ['--quiet', '--compressor', 'zstd', '--comp-extra', `level=${zstdLevel}`];
-  const child = spawn('tar2sqfs', [...options, '--block-size', '262144', file], {
+  const packing = `tar2sqfs --quiet --compressor zstd --comp-extra level=${zstdLevel} --block-size 262144`;
+  const [program = '', ...options] = `${pace(build)} ${packing}`.trim().split(' ');
+  const child = spawn(program, [...options, build.squashfs], {
     stdio: ['pipe', 'ignore', 'pipe'],
   });
   const complaints: string[] = [];
@@ -117,34 +122,57 @@ async function mmdebstrapArguments(build: Bootstrap): Promise<string[]> {
   const aptSettings = join(work, 'apt.conf');
   await writeFile(sources, archive.sources);
   await writeFile(aptSettings, archive.aptSettings);
+  const packages = await recipePackages(recipe.folder);
   return [
     '--verbose',
     '--mode=root',
     '--format=tar',
-    '--variant=minbase',
     `--architectures=${architecture()}`,
-    `--include=${(await recipePackages(recipe)).join(',')}`,
     `--aptopt=${aptSettings}`,
-    `--dpkgopt=${join(recipe, 'dpkg.cfg')}`,
     '--skip=essential/unlink',
+    ...(recipe.parent === undefined
+      ? wholeSystem(recipe.folder, packages)
+      : addition(recipe.parent.rootfs, packages)),
     ...hooks('setup', [
       `mkdir -p "$1/var/cache/apt/archives"`,
       `mount --bind ${quoted(downloads)} "$1/var/cache/apt/archives"`,
     ]),
     ...hooks('customize', [
       `umount "$1/var/cache/apt/archives"`,
-      `cp -R --no-preserve=all ${quoted(join(recipe, 'overlay'))}/. "$1/"`,
+      `cp -R --no-preserve=all ${quoted(join(recipe.folder, 'overlay'))}/. "$1/"`,
       ...archive.keys.map(
         (key) =>
           `[ -e "$1"${quoted(key)} ] || install -D --mode=0644 ${quoted(key)} "$1"${quoted(key)}`,
       ),
-      `chroot "$1" sh < ${quoted(join(recipe, 'customise'))}`,
+      `chroot "$1" sh < ${quoted(join(recipe.folder, 'customise'))}`,
       `printf %s ${quoted(archive.keptSettings)} > "$1/etc/apt/apt.conf.d/90archive"`,
       `echo "cubicle-root-bytes $(du --summarize --bytes --one-file-system "$1" | cut -f 1)" >&2`,
     ]),
     release,
     '-',
     sources,
+  ];
+}
+
+function wholeSystem(folder: string, packages: readonly string[]): string[] {
+  return [
+    '--variant=minbase',
+    `--include=${packages.join(',')}`,
+    `--dpkgopt=${join(folder, 'dpkg.cfg')}`,
+  ];
+}
+
+/** Unpacks the image before, and runs apt from outside of it, as mmdebstrap itself does. */
+function addition(rootfs: string, packages: readonly string[]): string[] {
+  const unpack = `tar -C "$1" -x --xattrs --xattrs-include='*' --exclude='./dev/*' --exclude='dev/*'`;
+  const chroot = `-o Dir::Bin::dpkg=env -o DPkg::Options::=--unset=TMPDIR -o DPkg::Options::=dpkg -o DPkg::Chroot-Directory="$1"`;
+  return [
+    '--variant=custom',
+    ...hooks('setup', [`sqfs2tar ${quoted(rootfs)} | ${unpack}`]),
+    ...hooks('essential', [
+      `echo 'I: installing remaining packages' >&2`,
+      `APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get ${chroot} --yes install ${packages.join(' ')} >&2`,
+    ]),
   ];
 }
 

@@ -12,12 +12,12 @@ const run = promisify(execFile);
 const kernelNames: Record<string, string> = { amd64: 'x86_64', arm64: 'aarch64' };
 
 /** The same bytes for the same recipe. Makes `metadata.tar` in the folder. */
-export async function writeMetadata(folder: string, digest: string): Promise<void> {
+export async function writeMetadata(folder: string, name: string, digest: string): Promise<void> {
   const text = [
     `architecture: ${kernelNames[architecture()]}`,
     `creation_date: ${epoch}`,
     'properties:',
-    '  name: base',
+    `  name: ${name}`,
     '  os: Debian',
     `  release: ${release}`,
     '  description: The desktop of a Cubicle computer',

@@ -1,4 +1,4 @@
-// The recipe of the base image and the digest that images are kept by.
+// The recipes of the images and the digests that images are kept by.
 
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -11,7 +11,18 @@ export const release = 'bookworm';
 /** Raised when the same recipe makes another image than before. */
 const format = 1;
 
-export const recipeFolder = fileURLToPath(new URL('recipe', import.meta.url));
+export interface Recipe {
+  /** Also the template's. */
+  readonly name: string;
+  readonly folder: string;
+  /** The image that it adds to; without one it begins with nothing. */
+  readonly parent?: { readonly digest: string; readonly rootfs: string };
+}
+
+const folderOf = (name: string): string =>
+  fileURLToPath(new URL(`recipes/${name}`, import.meta.url));
+export const recipeFolder = folderOf('base');
+export const tilingFolder = folderOf('tiling');
 
 const architectures: Partial<Record<NodeJS.Architecture, string>> = {
   x64: 'amd64',
@@ -26,10 +37,11 @@ export function architecture(): string {
 }
 
 /** Over names and contents, neither modes nor times: a checkout elsewhere has the same digest. */
-export async function recipeDigest(folder = recipeFolder): Promise<string> {
+export async function recipeDigest(folder = recipeFolder, parent?: string): Promise<string> {
   const hash = createHash('sha256');
   const add = (text: string | Buffer) => hash.update(`${text.length}\n`).update(text);
   for (const constant of [`${format}`, release, architecture()]) add(constant);
+  if (parent !== undefined) add(parent);
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
   for (const path of files.map((file) => join(file.parentPath, file.name)).toSorted()) {
@@ -40,7 +52,7 @@ export async function recipeDigest(folder = recipeFolder): Promise<string> {
 }
 
 /** Names in the order of the file; `#` starts a comment. */
-export async function recipePackages(folder = recipeFolder): Promise<string[]> {
+export async function recipePackages(folder: string): Promise<string[]> {
   const text = await readFile(join(folder, 'packages'), 'utf8');
   return text.replaceAll(/#.*/g, '').split(/\s+/).filter(Boolean);
 }

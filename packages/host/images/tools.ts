@@ -12,7 +12,7 @@ const programs: Record<string, string> = {
 export async function ensureTools(say: (line: string) => void): Promise<void> {
   const missing = await missingPackages();
   if (missing.length === 0) return;
-  say(`Installing ${missing.join(' and ')}, which the base image is made with`);
+  say(`Installing ${missing.join(' and ')}, which images are made with`);
   const install = () => apt(['install', '--yes', '--no-install-recommends', ...missing], say);
   // The machine's lists may be old or absent.
   await install().catch(() => apt(['update'], say).then(install));

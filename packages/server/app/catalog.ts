@@ -1,5 +1,6 @@
 // What a computer can be made as: the service's templates and its named sizes.
 
+import { hash } from 'node:crypto';
 import type { Size, Template } from '@cubicle/contract/resources/sizes.ts';
 import type { Database } from '../db/database.ts';
 import { listPlans, type PlanRow, planOfAccount } from '../db/plans.ts';
@@ -11,6 +12,16 @@ const templates: readonly Template[] = [
     ref: 'system/base@1.0.0',
     label: 'Debian 12 desktop',
     os: 'linux',
+    cpu: 2,
+    ram_mb: 2_048,
+    disk_gb: 10,
+  },
+  {
+    name: 'tiling',
+    ref: 'system/tiling@1.0.0',
+    label: 'Debian 12 tiling desktop (sway)',
+    os: 'linux',
+    desktop: 'wayland',
     cpu: 2,
     ram_mb: 2_048,
     disk_gb: 10,
@@ -37,6 +48,16 @@ export function findTemplate(named: string | undefined): Template | undefined {
     return templates.find(({ name }) => name === named) ?? defaultTemplate();
   }
   return templates.find(({ ref }) => ref === named || ref.split('@')[0] === named);
+}
+
+/**
+ * What a create that has to wait for its image goes on with. It grants nothing: it only says that the
+ * caller has asked before, for this template.
+ */
+export function transferOf(accountId: string, named: string | undefined): string | undefined {
+  const name = named === undefined ? undefined : findTemplate(named)?.name;
+  if (name === undefined) return undefined;
+  return `ttr_${hash('sha256', `${accountId} ${name}`, 'hex').slice(0, 32)}`;
 }
 
 export class Catalog {

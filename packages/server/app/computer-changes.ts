@@ -8,7 +8,7 @@ import type { Runner } from '../db/database.ts';
 import { seesWorkspace } from '../db/workspaces.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Authority } from './authority.ts';
-import { findTemplate, sizes } from './catalog.ts';
+import { findTemplate, sizes, transferOf } from './catalog.ts';
 import { statusOf } from './computer-record.ts';
 import type { Computers } from './computers.ts';
 import type { Keyed } from './idempotency.ts';
@@ -21,6 +21,7 @@ export interface CreateWish {
   readonly name?: string | undefined;
   readonly size?: string | undefined;
   readonly template?: string | undefined;
+  readonly template_transfer?: string | undefined;
   readonly cpu?: number | undefined;
   readonly ram_mb?: number | undefined;
   readonly disk_gb?: number | undefined;
@@ -41,7 +42,11 @@ export class ComputerChanges {
   }
 
   async create(authority: Authority, wish: CreateWish, keyed?: Keyed): Promise<Settled> {
-    const { template, shape } = shapeWished(wish);
+    const { template, desktop, shape } = shapeWished(wish);
+    const transfer = wish.template_transfer;
+    if (transfer !== undefined && transfer !== transferOf(authority.accountId, wish.template)) {
+      throw new Refusal('template_transfer_unknown');
+    }
     const start = wish.start ?? true;
     const resolution = wish.resolution ?? defaultResolution;
     if ((await this.#fleet.hosts()).length === 0) throw new Refusal('engine_absent');
@@ -58,6 +63,7 @@ export class ComputerChanges {
         host_id: hostId,
         name,
         template,
+        desktop,
         ...shape,
         resolution,
         active: start,
@@ -92,6 +98,7 @@ export class ComputerChanges {
         host_id: source.host_id,
         name,
         template: source.template,
+        desktop: source.desktop,
         ...shape,
         resolution: source.resolution,
         active: false,
@@ -241,19 +248,25 @@ async function lockedComputer(
   return row;
 }
 
-function shapeWished(wish: CreateWish): { template: string; shape: Shape } {
-  const { size: named, template: wished, cpu, ram_mb, disk_gb } = wish;
+function shapeWished(wish: CreateWish): {
+  template: string;
+  desktop: string | null;
+  shape: Shape;
+} {
+  const { size: named, template: wished, template_transfer, cpu, ram_mb, disk_gb } = wish;
   if (named !== undefined) {
-    const own = [wished, cpu, ram_mb, disk_gb];
+    const own = [wished, template_transfer, cpu, ram_mb, disk_gb];
     if (own.some((given) => given !== undefined)) throw new Refusal('size_and_shape');
     const size = sizes.find(({ id }) => id === named);
     if (size === undefined) throw new Refusal('size_unknown');
-    return { template: size.template, shape: shapeFrom(size) };
+    const desktop = findTemplate(size.template)?.desktop ?? null;
+    return { template: size.template, desktop, shape: shapeFrom(size) };
   }
   const template = findTemplate(wished);
   if (template === undefined) throw new Refusal('template_unknown');
   return {
     template: template.name,
+    desktop: template.desktop ?? null,
     shape: {
       cpu: cpu ?? template.cpu,
       ram_mb: ram_mb ?? template.ram_mb,

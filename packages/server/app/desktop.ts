@@ -85,7 +85,7 @@ export class Desktop {
     return {
       ok: true,
       ...(mechanism !== null && { mechanism }),
-      ...(pointer !== null && { known: true, ...pointer }),
+      ...(gesture.do === 'position' && { known: pointer !== null, x: 0, y: 0, ...pointer }),
       ...(withContext && gesture.do !== 'position' && (await this.#context(caller))),
     };
   }

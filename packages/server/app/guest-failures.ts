@@ -25,6 +25,7 @@ const errorOf: Record<GuestFailure['failure'], ErrorName> = {
   stale_capture: 'capture_stale',
   clipboard_too_large: 'clipboard_too_large',
   refused_input: 'desktop_refused',
+  tiled_window: 'window_tiled',
   unconfirmed: 'window_unconfirmed',
   no_frame: 'frame_unavailable',
   unsupported: 'create_only_unsupported',

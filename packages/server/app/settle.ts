@@ -17,6 +17,7 @@ import {
 } from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
 import { type OperationRow, setOperation } from '../db/operations.ts';
+import { transferOf } from './catalog.ts';
 import { recordOf, uncharged } from './computer-record.ts';
 
 export interface Settled {
@@ -46,7 +47,7 @@ export async function settle(
   if (row === undefined) throw new Error(`the computer ${operation.computer_id} has no record`);
   if (row.unheard) await setComputerUnheard(tx, row.id, false);
   if (outcome.outcome === 'refused') {
-    const refusal = refusalOf(outcome.why);
+    const refusal = refusalOf(outcome, row);
     if (operation.state !== 'running') {
       await undo(tx, row, command);
       return refusal;
@@ -154,9 +155,18 @@ const refusalNames = {
   absent: 'host_failed',
 } as const;
 
-function refusalOf(why: Extract<HostOutcome, { outcome: 'refused' }>['why']): Refusal {
-  return new Refusal(refusalNames[why]);
+function refusalOf(
+  { why, preparation }: Extract<HostOutcome, { outcome: 'refused' }>,
+  row: ComputerRow,
+): Refusal {
+  if (why !== 'image_preparing') return new Refusal(refusalNames[why]);
+  const template_transfer = transferOf(row.account_id, row.template);
+  const told = { template_transfer, preparation: preparation ?? { state: 'preparing', error: '' } };
+  return new Refusal('template_image_preparing', {}, told, { 'Retry-After': preparingS });
 }
+
+/** An image takes two minutes on a quiet machine. */
+const preparingS = '15';
 
 function withOperation(record: Computer, operationId: string): Computer {
   return { ...record, operation_id: operationId };

@@ -90,6 +90,7 @@ export type NewComputer = Pick<
   | 'host_id'
   | 'name'
   | 'template'
+  | 'desktop'
   | 'cpu'
   | 'ram_mb'
   | 'disk_gb'
@@ -99,10 +100,10 @@ export type NewComputer = Pick<
 >;
 
 const insert = sql(`
-  INSERT INTO computers (id, account_id, workspace_id, host_id, name, template, cpu, ram_mb, disk_gb,
-    resolution, active, started_at, build_source)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-    CASE WHEN $11 THEN clock_timestamp() END, $12)
+  INSERT INTO computers (id, account_id, workspace_id, host_id, name, template, desktop, cpu, ram_mb,
+    disk_gb, resolution, active, started_at, build_source)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+    CASE WHEN $12 THEN clock_timestamp() END, $13)
   RETURNING ${columns}`);
 
 export async function insertComputer(tx: Runner, computer: NewComputer): Promise<ComputerRow> {
@@ -113,6 +114,7 @@ export async function insertComputer(tx: Runner, computer: NewComputer): Promise
     computer.host_id,
     computer.name,
     computer.template,
+    computer.desktop,
     computer.cpu,
     computer.ram_mb,
     computer.disk_gb,

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { Input } from '../../../packages/guest/x11/input/input.ts';
+import { Input } from '../../../packages/guest/desktop/input.ts';
+import { X11Devices } from '../../../packages/guest/x11/input/devices.ts';
 import { pause } from '../../../packages/guest/x11/protocol/waiting.ts';
 import { until } from '../../support/until.ts';
 import { context, DesktopRig, lacking, stop } from './desktop-rig.ts';
@@ -17,7 +18,7 @@ let input: Input;
 before(async () => {
   if (skip !== false) return;
   rig = await DesktopRig.start();
-  input = new Input(rig.display);
+  input = new Input(new X11Devices(rig.display));
 });
 after(() => rig?.end());
 
@@ -308,7 +309,7 @@ test(
     assert.equal(mechanism, 'mixed');
 
     // An agent that starts later finds the keys that this one has used.
-    const later = new Input(rig.display);
+    const later = new Input(new X11Devices(rig.display));
     const other = await typed(t, () => later.type(context, 'čšž ďťň ąęść end\n'), /end\n$/);
     assert.equal(other, 'čšž ďťň ąęść end\n');
     // The keyboard's own keys are as they were.

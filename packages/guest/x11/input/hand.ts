@@ -1,5 +1,6 @@
 // What the XTEST extension makes happen, as though a hand had done it.
 
+import type { Hand as Moves } from '../../desktop/devices.ts';
 import type { Connection } from '../protocol/connection.ts';
 import { pair, quad, request } from '../protocol/request.ts';
 
@@ -12,7 +13,7 @@ export interface Release {
   readonly detail: number;
 }
 
-export class Hand {
+export class Hand implements Moves {
   readonly #connection: Connection;
   readonly #opcode: number;
   /** In the order in which they went down. */

@@ -17,7 +17,9 @@ export type Trouble =
   /** Somebody else took it. */
   | 'contention'
   /** It was asked for, and nothing tells that it came to pass. */
-  | 'unconfirmed';
+  | 'unconfirmed'
+  /** The compositor places the window, so nobody else does. */
+  | 'tiled';
 
 export class DisplayError extends Error {
   readonly trouble: Trouble;

@@ -2,13 +2,8 @@
 // dragged from what is dropped.
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { pause } from '../protocol/waiting.ts';
-import type { Hand } from './hand.ts';
-
-export interface Point {
-  readonly x: number;
-  readonly y: number;
-}
+import { pause } from '../x11/protocol/waiting.ts';
+import type { Hand, Point } from './devices.ts';
 
 export const buttons = { left: 1, middle: 2, right: 3 } as const;
 export type Button = keyof typeof buttons;
@@ -38,16 +33,23 @@ export async function click(
   }
 }
 
-export async function drag(context: Context, hand: Hand, from: Point, to: Point): Promise<void> {
-  hand.move(from.x, from.y);
+/** From where the pointer is when that is not known: then there are no steps in between. */
+export async function drag(
+  context: Context,
+  hand: Hand,
+  from: Point | undefined,
+  to: Point,
+): Promise<void> {
+  if (from !== undefined) hand.move(from.x, from.y);
   const up = hand.button(buttons.left);
   await pause(context, dragRestMs);
-  const distance = Math.hypot(to.x - from.x, to.y - from.y);
+  const start = from ?? to;
+  const distance = Math.hypot(to.x - start.x, to.y - start.y);
   const wanted = Math.ceil(distance / dragSteps.pixels);
   const steps = Math.min(dragSteps.most, Math.max(dragSteps.least, wanted));
   for (let i = 1; i <= steps; i += 1) {
-    const along = (start: number, end: number) => Math.round(start + ((end - start) * i) / steps);
-    hand.move(along(from.x, to.x), along(from.y, to.y));
+    const along = (first: number, last: number) => Math.round(first + ((last - first) * i) / steps);
+    hand.move(along(start.x, to.x), along(start.y, to.y));
     await pause(context, dragSteps.ms);
   }
   await pause(context, dragRestMs);

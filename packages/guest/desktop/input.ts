@@ -1,26 +1,13 @@
 // Mouse and keyboard for callers: one action at a time, nothing pressed before all of it is understood,
 // and nothing left down when it ends, however it ends.
 
-import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { pointerPosition } from '../picture/grab.ts';
-import type { Connection } from '../protocol/connection.ts';
-import type { Display } from '../protocol/display.ts';
-import { DisplayError } from '../protocol/trouble.ts';
-import { pause, Turns } from '../protocol/waiting.ts';
-import type { Hand } from './hand.ts';
-import { Held } from './held.ts';
 import { parseChord, parseModifiers } from '@cubicle/contract/desktop/key-names.ts';
-import { Keyboard } from './keyboard.ts';
-import {
-  type Button,
-  buttons,
-  click,
-  type Direction,
-  drag,
-  type Point,
-  scroll,
-} from './pointer.ts';
 import { keysOfText, type Mechanism } from '@cubicle/contract/desktop/typed-text.ts';
+import type { Context } from '@cubicle/contract/guest/mux.ts';
+import { DisplayError } from '../x11/protocol/trouble.ts';
+import { pause, Turns } from '../x11/protocol/waiting.ts';
+import type { Devices, Hand, Keys, Point } from './devices.ts';
+import { type Button, buttons, click, type Direction, drag, scroll } from './pointer.ts';
 
 interface Placed {
   /** Where; absent is where the pointer is. */
@@ -35,13 +22,16 @@ const mostClicks = 10;
 const mostNotches = 50;
 
 export class Input {
-  readonly #display: Display;
-  readonly #held = new Held();
-  readonly #keyboard = new Keyboard();
+  readonly #devices: Devices;
   readonly #turns = new Turns();
 
-  constructor(display: Display) {
-    this.#display = display;
+  constructor(devices: Devices) {
+    this.#devices = devices;
+  }
+
+  /** Undefined when nobody can say. */
+  position(context: Context): Promise<Point | undefined> {
+    return this.#devices.position(context);
   }
 
   async move(context: Context, to: Point): Promise<void> {
@@ -72,8 +62,8 @@ export class Input {
     onScreen(asked.to);
     const { from: at, modifiers } = asked;
     const placed = { ...(at && { at }), ...(modifiers && { modifiers }) };
-    await this.#placed(context, placed, async (hand, connection) => {
-      const from = at ?? (await pointerPosition(context, connection));
+    await this.#placed(context, placed, async (hand) => {
+      const from = at ?? (await this.#devices.position(context));
       await drag(context, hand, from, asked.to);
     });
   }
@@ -94,8 +84,8 @@ export class Input {
 
   async hold(context: Context, keys: readonly string[], ms: number): Promise<void> {
     const symbols = parseChord(keys);
-    await this.#act(context, async (hand, connection) => {
-      const up = await this.#keyboard.hold(context, connection, hand, symbols);
+    await this.#act(context, async (_, keyboard) => {
+      const up = await keyboard.hold(symbols);
       await pause(context, ms);
       up();
     });
@@ -103,35 +93,27 @@ export class Input {
 
   async type(context: Context, text: string): Promise<Mechanism> {
     const { symbols, mechanism } = keysOfText(text);
-    await this.#act(context, (hand, connection) =>
-      this.#keyboard.type(context, connection, hand, symbols),
-    );
+    await this.#act(context, (_, keyboard) => keyboard.type(symbols));
     return mechanism;
   }
 
   async #placed(
     context: Context,
     { at, modifiers = '' }: Placed,
-    work: (hand: Hand, connection: Connection) => Promise<void>,
+    work: (hand: Hand) => Promise<void>,
   ): Promise<void> {
     const symbols = parseModifiers(modifiers);
     if (at !== undefined) onScreen(at);
-    await this.#act(context, async (hand, connection) => {
-      const up = await this.#keyboard.hold(context, connection, hand, symbols);
+    await this.#act(context, async (hand, keyboard) => {
+      const up = await keyboard.hold(symbols);
       if (at !== undefined) hand.move(at.x, at.y);
-      await work(hand, connection);
+      await work(hand);
       up();
     });
   }
 
-  #act(
-    context: Context,
-    work: (hand: Hand, connection: Connection) => Promise<void>,
-  ): Promise<void> {
-    return this.#turns.take(context, async () => {
-      const connection = await this.#display.connection(context);
-      await this.#held.during(context, connection, (hand) => work(hand, connection));
-    });
+  #act(context: Context, work: (hand: Hand, keys: Keys) => Promise<void>): Promise<void> {
+    return this.#turns.take(context, () => this.#devices.during(context, work));
   }
 }
 
