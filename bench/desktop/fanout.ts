@@ -15,8 +15,8 @@ import { median } from '../figures.ts';
 import { computer, listen, oneComputer } from './computer.ts';
 
 const readers = 8;
-const frames = 40_000;
-const rounds = 9;
+const frames = 4_000;
+const rounds = 15;
 /** A socket with so much unsent has enough. */
 const enough = 256 * 1024;
 

@@ -1,6 +1,6 @@
 // A subscriber as Part 6.2 wants one: keeps what it believes is in the watched trees by what it is told,
 // lists again where it is told that something was lost or that telling begins, and comes back with its
-// cursor when it was put down.
+// cursor when its socket ends.
 
 import assert from 'node:assert/strict';
 import { ClientSocket, type Frame } from './socket.ts';
@@ -56,25 +56,21 @@ export class TreeReader {
     this.#read();
   }
 
-  /** Takes nothing more off the wire until it is told to go on. */
-  stall(): void {
-    this.#socket?.socket.pause();
-  }
-
-  goOn(): void {
-    this.#socket?.socket.resume();
+  /** As a network would; it comes back by itself. */
+  cut(): void {
+    this.#socket?.socket.terminate();
   }
 
   async close(): Promise<void> {
     this.#ended = true;
-    this.goOn();
     await this.#socket?.close();
   }
 
-  /** Nothing while a listing is under way. */
-  believes(tree: string): Entries | undefined {
-    const { entries, waiting } = this.#beliefs.get(tree) as Belief;
-    return waiting === undefined ? entries : undefined;
+  /** Of all trees. Nothing while a listing is under way. */
+  believes(): Entries | undefined {
+    const beliefs = [...this.#beliefs.values()];
+    if (beliefs.some(({ waiting }) => waiting !== undefined)) return undefined;
+    return new Map(beliefs.flatMap(({ entries }) => [...entries]));
   }
 
   async #back(): Promise<void> {
