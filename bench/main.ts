@@ -2,9 +2,8 @@
 
 const benches: Record<string, () => Promise<void>> = {
   door: async () => (await import('./door/bench.ts')).run(),
-  events: async () => (await import('./events/bench.ts')).run(),
   computers: async () => (await import('./computers/bench.ts')).run(),
-  terminal: async () => (await import('./terminal/bench.ts')).run(),
+  desktop: async () => (await import('./desktop/bench.ts')).run(),
 };
 
 const name = process.argv[2] ?? '';

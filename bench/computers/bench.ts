@@ -6,15 +6,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { BareIncus } from './bare.ts';
 import { listOfThousand } from './listing.ts';
 import { createsFromPool } from './pool.ts';
-import { BenchService } from './service.ts';
+import { BenchService } from '../service.ts';
 import { median, round, timed } from '../figures.ts';
 
 const rounds = 12;
 const execs = 200;
 const burst = 20;
 const fileBytes = 64 * 1024 * 1024;
-/** Asking more often would take the time of those who are asked. */
-const pollMs = 20;
 
 export async function run(): Promise<void> {
   const service = await BenchService.start({ CUBICLE_POOL: '0' });
@@ -50,7 +48,7 @@ async function creates(service: BenchService, bare: BareIncus) {
     const began = performance.now();
     const { id } = await service.good('POST', '/computers', { size: 'small' });
     times.ours.push(performance.now() - began);
-    await desktopUp(service, id);
+    await service.desktopUp(id);
     times.desktop.push(performance.now() - began);
     times.bare.push(bareMs);
     await service.good('DELETE', `/computers/${id}`);
@@ -66,20 +64,9 @@ async function creates(service: BenchService, bare: BareIncus) {
   };
 }
 
-/** A command of the desktop's session is refused until the desktop accepts input. */
-export async function desktopUp(service: BenchService, id: string): Promise<void> {
-  const command = { command: 'true', session: 'desktop' };
-  for (;;) {
-    const { status } = await service.send('POST', `/computers/${id}/exec`, command);
-    if (status === 200) return;
-    if (status !== 409) throw new Error(`the desktop’s exec answered ${status}`);
-    await pause(pollMs);
-  }
-}
-
 async function commands(service: BenchService, bare: BareIncus) {
   const { id } = await service.good('POST', '/computers', { size: 'small' });
-  await desktopUp(service, id);
+  await service.desktopUp(id);
   const name = await bare.createAndStart();
   const [ours, engine]: [number[], number[]] = [[], []];
   for (let n = 0; n < execs; n += 1) {
@@ -99,7 +86,7 @@ async function commands(service: BenchService, bare: BareIncus) {
 
 async function sessions(service: BenchService) {
   const { id } = await service.good('POST', '/computers', { size: 'small' });
-  await desktopUp(service, id);
+  await service.desktopUp(id);
   const [suspend, resume]: [number[], number[]] = [[], []];
   for (let n = 0; n < rounds; n += 1) {
     suspend.push((await timed(() => service.good('POST', `/computers/${id}/suspend`)))[0]);
@@ -129,7 +116,7 @@ async function clones(service: BenchService) {
 
 async function files(service: BenchService) {
   const { id } = await service.good('POST', '/computers', { size: 'small' });
-  await desktopUp(service, id);
+  await service.desktopUp(id);
   const path = `/computers/${id}/files?path=/root/big`;
   const content = new Uint8Array(fileBytes).fill(7);
   const [up, down]: [number[], number[]] = [[], []];
@@ -149,7 +136,7 @@ async function atOnce(service: BenchService, bare: BareIncus) {
       Array.from({ length: burst }, () => service.good('POST', '/computers', { size: 'small' })),
     );
   const [ms, made] = await timed(creating);
-  for (const { id } of made) await desktopUp(service, id);
+  for (const { id } of made) await service.desktopUp(id);
   await pause(5_000);
   const names = await bare.running();
   const memory = await Promise.all(names.map((name) => bare.memory(name)));

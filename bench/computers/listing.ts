@@ -1,7 +1,7 @@
 // GET /computers with a thousand computers, on the simulated engine.
 
 import { median, timed } from '../figures.ts';
-import { BenchService } from './service.ts';
+import { BenchService } from '../service.ts';
 
 const computers = 1_000;
 const inFlight = 20;

@@ -2,9 +2,8 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BareIncus } from './bare.ts';
-import { desktopUp } from './bench.ts';
 import { median, timed } from '../figures.ts';
-import type { BenchService } from './service.ts';
+import type { BenchService } from '../service.ts';
 
 const waiting = 3;
 const rounds = 6;
@@ -24,7 +23,7 @@ export async function createsFromPool(
     const create = () => service.good('POST', '/computers', { size: sizes[n % sizes.length] });
     const [ms, { id }] = await timed(create);
     times.push(ms);
-    await desktopUp(service, id);
+    await service.desktopUp(id);
     desktops.push(performance.now() - began);
     await service.good('DELETE', `/computers/${id}`);
   }

@@ -19,14 +19,14 @@ suite('upgrades', { timeout: 120_000 }, () => {
   });
   after(() => service.stop());
 
-  async function given(start = true): Promise<string> {
-    const owner = { account_id: account.account.id, workspace_id: null };
+  async function given(start = true, of = account): Promise<string> {
+    const owner = { account_id: of.account.id, workspace_id: null };
     return service.host.give(service.database, { ...owner, start });
   }
 
   /** A computer whose desktop is up. */
-  async function desktop(): Promise<{ id: string; vnc: VncServer }> {
-    const id = await given();
+  async function desktop(of = account): Promise<{ id: string; vnc: VncServer }> {
+    const id = await given(true, of);
     const vnc = await VncServer.in(await service.host.agentOf(id));
     await until('the desktop is up', async () => (await service.host.near.computer(id))?.ready);
     return { id, vnc };
@@ -179,6 +179,10 @@ suite('upgrades', { timeout: 120_000 }, () => {
         ]),
       'the person is suspended': ({ userId }) =>
         service.database.run(sql('UPDATE users SET suspended = true WHERE id = $1'), [userId]),
+      'the seat is suspended': ({ userId }) =>
+        service.database.run(sql('UPDATE members SET seat_suspended = true WHERE user_id = $1'), [
+          userId,
+        ]),
     };
     for (const [name, lose] of Object.entries(cases)) {
       const member = await service.member(account.account.id, 'member');
@@ -199,6 +203,36 @@ suite('upgrades', { timeout: 120_000 }, () => {
     assert.equal((await owner.closing()).code, 4401);
     await beside.stop();
     await vnc.stop();
+  });
+
+  test('Part 5 8, Part 5 7: a suspended account has no open sockets, until it is suspended no more', async () => {
+    const other = await service.account();
+    const { id, vnc } = await desktop(other);
+    const beside = await service.beside();
+    const stranger = await desktop();
+    const untouched = await TestSocket.open((await record(stranger.id)).vnc.url);
+    const member = await service.member(other.account.id, 'viewer');
+    const here = await record(id, other.as);
+    const there = await record(id, beside.as(other.key.raw));
+    const watched = await record(id, member.as);
+    const addresses = [
+      here.vnc.url,
+      here.events_url,
+      there.vnc.url,
+      there.events_url,
+      watched.vnc.view_url,
+    ];
+    const open = await Promise.all(addresses.map((address) => TestSocket.open(address)));
+    await service.operator.setAccount(other.account.id, { suspended: true });
+    for (const socket of open) assert.equal((await socket.closing()).code, 4403);
+    for (const address of addresses) assert.equal((await TestSocket.refused(address)).status, 404);
+    assert.equal(untouched.closed, undefined);
+    await service.operator.setAccount(other.account.id, { suspended: false });
+    for (const address of addresses) (await TestSocket.open(address)).close();
+    untouched.close();
+    await beside.stop();
+    await vnc.stop();
+    await stranger.vnc.stop();
   });
 
   test('wire-guest 10: a delete, a stop, a suspend and the end of the service each say why', async () => {

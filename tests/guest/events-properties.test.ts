@@ -106,21 +106,61 @@ test('Part 6.2: within a window the first of its life and the last of its death 
   );
 });
 
-test('pending changes are one for each path, or one flood', () => {
+test('Part 6.2: what is told of a window leaves the same as all that happened in it', () => {
+  const paths = ['/a', '/a/b', '/a/b/c', '/a/d', '/e'];
+  const steps = fc.tuple(fc.constantFrom(...paths), fc.constantFrom('make', 'folder', 'drop'));
+  fc.assert(
+    fc.property(fc.array(steps, { maxLength: 30 }), (all) => {
+      const before = new Set(['/a', '/a/b', '/a/b/c', '/a/d']);
+      const there = new Map([...before].map((path) => [path, path !== '/a/b/c']));
+      const pending = new Pending();
+      for (const [path, step] of all) {
+        const above = path.slice(0, path.lastIndexOf('/'));
+        if (step === 'drop' && there.has(path)) {
+          // As when it is moved out of the tree: what is in it is not told.
+          pending.add(path, 'deleted', there.get(path) === true);
+          for (const each of there.keys())
+            if (isWithin(path, each) || each === path) there.delete(each);
+        } else if (
+          step !== 'drop' &&
+          !there.has(path) &&
+          (above === '' || there.get(above) === true)
+        ) {
+          there.set(path, step === 'folder');
+          pending.add(path, 'created', step === 'folder');
+        }
+      }
+      for (const news of pending.take()) {
+        assert.ok('path' in news);
+        if (news.kind !== 'deleted') before.add(news.path);
+        else
+          for (const each of before)
+            if (isWithin(news.path, each) || each === news.path) before.delete(each);
+      }
+      assert.deepEqual([...before].toSorted(), [...there.keys()].toSorted());
+    }),
+  );
+});
+
+test('pending changes are one for each path, but for a directory that went; or one flood', () => {
   const change = fc.tuple(fc.constantFrom('/a', '/a/b', '/c'), kind, fc.boolean());
   fc.assert(
     fc.property(fc.array(change, { maxLength: 30 }), (all) => {
       const pending = new Pending();
       for (const each of all) pending.add(...each);
-      const news = pending.take() as { path: string; kind: string; dir: boolean }[];
+      const told = pending.take() as { path: string; kind: string; dir: boolean }[];
+      const again = ({ path, kind: of }: (typeof told)[0], i: number) =>
+        of === 'deleted' && told[i + 1]?.path === path;
+      for (const gone of told.filter(again)) assert.equal(gone.dir, true);
+      const news = told.filter((each, i) => !again(each, i));
       assert.deepEqual(
         news.map(({ path }) => path).toSorted(),
         [...new Set(all.map(([path]) => path))].toSorted(),
       );
-      for (const { path, kind: told, dir } of news) {
+      for (const { path, kind: last, dir } of news) {
         const mine = all.filter(([of]) => of === path);
-        assert.equal(dir, mine.at(-1)?.[2]);
-        assert.equal(told, mine.map(([, each]) => each).reduce(coalesced));
+        assert.ok(dir === mine.at(-1)?.[2] || last === 'deleted');
+        assert.equal(last, mine.map(([, each]) => each).reduce(coalesced));
       }
       assert.ok(pending.empty);
     }),

@@ -1,4 +1,4 @@
-// Changes of one tree that are yet to be told: one for each path, and no more than fit.
+// Changes of one tree that are yet to be told: what became of each path, and no more than fit.
 
 import type { FileChange, WatchNews } from '@cubicle/contract/guest/messages.ts';
 
@@ -13,9 +13,16 @@ export function coalesced(before: Kind | undefined, now: Kind): Kind {
   return now === 'modified' ? (before ?? now) : now;
 }
 
+interface Change {
+  readonly kind: Kind;
+  readonly dir: boolean;
+  /** Before that a directory went, and all that was in it. */
+  readonly emptied: boolean;
+}
+
 export class Pending {
   /** In the order in which they last came or went. */
-  readonly #changes = new Map<string, { readonly kind: Kind; readonly dir: boolean }>();
+  readonly #changes = new Map<string, Change>();
   #characters = 0;
   #flooded = false;
 
@@ -27,10 +34,11 @@ export class Pending {
     // Whoever hears of the flood looks at everything again.
     if (this.#flooded) return;
     const before = this.#changes.get(path);
-    const kind = coalesced(before?.kind, now);
+    const emptied =
+      before !== undefined && (before.emptied || (before.kind === 'deleted' && before.dir));
     if (before === undefined) this.#characters += path.length;
-    else if (before.kind !== kind) this.#changes.delete(path);
-    this.#changes.set(path, { kind, dir });
+    else if (now !== 'modified') this.#changes.delete(path);
+    this.#changes.set(path, { kind: coalesced(before?.kind, now), dir, emptied });
     if (this.#changes.size > most.paths || this.#characters > most.characters) this.flood();
   }
 
@@ -40,7 +48,7 @@ export class Pending {
   }
 
   take(): WatchNews[] {
-    const news: WatchNews[] = [...this.#changes].map(([path, change]) => ({ path, ...change }));
+    const news: WatchNews[] = [...this.#changes].flatMap(([path, change]) => told(path, change));
     if (this.#flooded) news.push({ lost: 'flood' });
     this.#clear();
     this.#flooded = false;
@@ -51,4 +59,10 @@ export class Pending {
     this.#changes.clear();
     this.#characters = 0;
   }
+}
+
+/** What came in the place of a directory would else seem to have in it what that had. */
+function told(path: string, { kind, dir, emptied }: Change): FileChange[] {
+  if (kind === 'deleted') return [{ path, kind, dir: dir || emptied }];
+  return [...(emptied ? [{ path, kind: 'deleted', dir: true } as const] : []), { path, kind, dir }];
 }

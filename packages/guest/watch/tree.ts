@@ -180,11 +180,9 @@ export class Tree {
     const isSelf = name === directory.self;
     if (isSelf && directory === this.#root) this.#look();
     if (directory.closed) return;
-    if (now === undefined) {
-      if (!isSelf || directory.twin) this.#tell(path, 'deleted', before !== undefined);
-    } else {
-      this.#tell(path, 'created', now.isDirectory());
-    }
+    const gone = now === undefined || (before !== undefined && numberOf(now) !== before.number);
+    if (gone && (!isSelf || directory.twin)) this.#tell(path, 'deleted', before !== undefined);
+    if (now !== undefined) this.#tell(path, 'created', now.isDirectory());
     if (isSelf) directory.twin = now !== undefined;
     if (now?.isDirectory() !== true) return;
     this.#enterChild(directory, name, true);

@@ -10,7 +10,7 @@ import { Tree } from './tree.ts';
 export class Watches {
   readonly #room = new Room();
   readonly #trees = new Set<Tree>();
-  readonly #mostQueued = mostQueued();
+  readonly #suspicious = Math.ceil(mostQueued() / 4);
   #heard = 0;
 
   async watch(channel: Channel, { path }: Extract<GuestRequest, { op: 'watch' }>): Promise<void> {
@@ -26,12 +26,13 @@ export class Watches {
 
   /**
    * The kernel drops what does not fit its queue, and Node does not say so. But its queue is emptied whole
-   * in one turn of the loop: only a turn with as many news as it holds can have lost any.
+   * in one turn of the loop: only a turn with about as many news as it holds can have lost any. Some of
+   * them are not passed on, those of directories let go meanwhile, so a part of them is enough.
    */
   #count(): void {
     if (this.#heard === 0) setImmediate(() => (this.#heard = 0));
     this.#heard += 1;
-    if (this.#heard !== this.#mostQueued) return;
+    if (this.#heard !== this.#suspicious) return;
     setImmediate(() => {
       for (const tree of this.#trees) tree.overflowed();
     });

@@ -53,10 +53,11 @@ export function eventsKind(events: Events): SocketKind {
 
 function sent({ socket, subscription }: Opening, frame: string): boolean {
   if (socket === undefined) return true;
-  socket.send(frame, () => {
-    if (socket.bufferedAmount < mostWaiting / 2) subscription.drained();
-  });
-  return socket.bufferedAmount < mostWaiting;
+  const takesMore = socket.bufferedAmount + frame.length < mostWaiting;
+  // When the one that filled it is out, all before it are.
+  if (takesMore) socket.send(frame);
+  else socket.send(frame, () => subscription.drained());
+  return takesMore;
 }
 
 function refusal(stated: {

@@ -5,9 +5,13 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-const cli = fileURLToPath(new URL('../../packages/cli/main.ts', import.meta.url));
+const cli = fileURLToPath(new URL('../packages/cli/main.ts', import.meta.url));
+
+/** Asking more often would take the time of those who are asked. */
+const pollMs = 20;
 
 /** What no bench should run into. */
 const plenty = [
@@ -24,6 +28,12 @@ export interface Body {
   readonly operation_id: string;
   readonly state: string;
   readonly length: number;
+  readonly events_url: string;
+  readonly terminal_url: string;
+  readonly exit_code: number;
+  readonly stdout_b64: string;
+  readonly stderr_b64: string;
+  readonly windows: readonly { title: string; x: number; y: number }[];
 }
 
 export interface Answer {
@@ -110,5 +120,25 @@ export class BenchService {
     const { status, body } = await this.send(method, path, json);
     if (status >= 300) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`);
     return body;
+  }
+
+  /** A command of the desktop's session is refused until the desktop accepts input. */
+  async desktopUp(id: string): Promise<void> {
+    const command = { command: 'true', session: 'desktop' };
+    for (;;) {
+      const { status } = await this.send('POST', `/computers/${id}/exec`, command);
+      if (status === 200) return;
+      if (status !== 409) throw new Error(`the desktop’s exec answered ${status}`);
+      await pause(pollMs);
+    }
+  }
+
+  /** What a command of the desktop's session prints. */
+  async run(id: string, command: string): Promise<string> {
+    const wish = { command, session: 'desktop', timeout_s: 120 };
+    const done = await this.good('POST', `/computers/${id}/exec`, wish);
+    const text = (b64: string) => Buffer.from(b64, 'base64').toString();
+    if (done.exit_code !== 0) throw new Error(`${command}: ${text(done.stderr_b64)}`);
+    return text(done.stdout_b64);
   }
 }
