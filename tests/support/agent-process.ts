@@ -7,6 +7,7 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundleAgent } from '../../packages/guest/bundle.ts';
+import { signal } from './process.ts';
 import { until } from './until.ts';
 
 const bundle = join(tmpdir(), `cubicle-agent-${process.pid}.mjs`);
@@ -45,17 +46,20 @@ export async function spawnAgent(
   });
 }
 
-export async function endAgent(agent: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+export async function endAgent(agent: ChildProcess, by: NodeJS.Signals): Promise<void> {
   if (agent.exitCode !== null || agent.signalCode !== null) return;
   const gone = once(agent, 'exit');
-  agent.kill(signal);
+  agent.kill(by);
   await gone;
 }
 
-/** Ends what commands left running. */
+/** Ends what commands left running. Shells that wait start a program now and then, and it ends by itself. */
 export async function endCommands(folder: string): Promise<void> {
-  for (const pid of await commandsOf(folder)) process.kill(pid, 'SIGKILL');
-  await until('every process is gone', async () => (await commandsOf(folder)).length === 0);
+  await until('every process is gone', async () => {
+    const left = await commandsOf(folder);
+    for (const pid of left) signal(pid, 'SIGKILL');
+    return left.length === 0;
+  });
 }
 
 /** Commands do not inherit the agent's environment, but name the folder somewhere in theirs. */
