@@ -3,6 +3,7 @@
 import { InvalidInput } from '@cubicle/contract/desktop/invalid-input.ts';
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import {
+  type ContextFound,
   type desktopAnswer,
   desktopAsks,
   type DesktopWant,
@@ -16,17 +17,18 @@ import {
 import { decodeMessage, encodeMessage } from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Shaped } from '@cubicle/contract/guest/shape.ts';
+import { NoPage, pageIn } from '../browser/pages.ts';
 import { Refused } from '../refused.ts';
 import { sendRead } from '../sending.ts';
 import { Input } from '../x11/input/input.ts';
 import { pointerPosition } from '../x11/picture/grab.ts';
 import type { Display } from '../x11/protocol/display.ts';
-import { DisplayError, type Trouble } from '../x11/protocol/trouble.ts';
-import { pause } from '../x11/protocol/waiting.ts';
+import { DisplayError, isNoWindow, type Trouble } from '../x11/protocol/trouble.ts';
+import { pause, within } from '../x11/protocol/waiting.ts';
 import { Clipboard } from '../x11/selection/clipboard.ts';
 import { actOnWindow, type WindowAction } from '../x11/windows/window-actions.ts';
 import { listWindows } from '../x11/windows/window-list.ts';
-import type { WindowInfo } from '../x11/windows/window.ts';
+import { readDrawn, type WindowInfo } from '../x11/windows/window.ts';
 import { Screens } from './screens.ts';
 
 type Ask<Want extends DesktopWant> = Shaped<(typeof desktopAsks)[Want]>;
@@ -36,6 +38,9 @@ interface Told {
   readonly width?: number;
   readonly height?: number;
 }
+
+/** A caller has three seconds for all of it. */
+const pageMs = 2_000;
 
 export class Desktop {
   readonly #display: Display;
@@ -53,6 +58,7 @@ export class Desktop {
       screenshot: (context, ask) => this.#screens.take(context, ask),
       gesture: async (context, ask) => json(await this.#gesture(context, ask)),
       windows: async (context, { all }) => json(await this.#windows(context, all)),
+      context: async (context) => json(await this.#context(context)),
       window: async (context, ask) => json(await this.#window(context, ask)),
       clipboard: async (context) => json({ text: await this.#clipboard.read(context) }),
       set_clipboard: async (context, { text }) => {
@@ -143,6 +149,25 @@ export class Desktop {
   async #windows(context: Context, all: boolean): Promise<{ windows: GuestWindow[] }> {
     const connection = await this.#display.connection(context);
     return { windows: (await listWindows(context, connection, { all })).map(windowOf) };
+  }
+
+  async #context(context: Context): Promise<ContextFound> {
+    const connection = await this.#display.connection(context);
+    const windows = await listWindows(context, connection, { all: false });
+    const told = { windows: windows.map(windowOf) };
+    const focused = windows.find((window) => window.focused);
+    if (focused === undefined) return { ...told, page: null, trouble: 'unfocused' };
+    try {
+      const page = await within(context, pageMs, 'the browser did not answer', async (bounded) => {
+        const box = await readDrawn(bounded, connection, Number(focused.id));
+        return pageIn(bounded, { ...focused, box });
+      });
+      return { ...told, page, trouble: null };
+    } catch (error) {
+      if (error instanceof NoPage) return { ...told, page: null, trouble: error.trouble };
+      if (isNoWindow(error)) return { ...told, page: null, trouble: 'hidden' };
+      throw error;
+    }
   }
 
   async #window(context: Context, ask: WindowAsk): Promise<WindowDone> {
