@@ -8,6 +8,7 @@ import { wrongImports } from './imports.ts';
 const checks: Record<string, () => boolean | Promise<boolean>> = {
   types: () => runTool('tsc', ['-p', '.']),
   'types of the pages': () => runTool('tsc', ['-p', 'packages/web']),
+  'types of the script in pages': () => runTool('tsc', ['-p', 'packages/guest/browser']),
   lint: () => runTool('oxlint', ['--type-aware', '--deny-warnings']),
   format: () => runTool('oxfmt', ['--check', '.']),
   imports: () => none(wrongImports(root)),

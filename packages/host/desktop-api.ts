@@ -8,11 +8,12 @@ import type { Frames } from './frames.ts';
 import type { GuestLinks } from './guest/links.ts';
 import type { Failed } from './guest/result.ts';
 
-const wants = ['gesture', 'windows', 'window', 'clipboard', 'set_clipboard'] as const;
-
+const wants = ['gesture', 'windows', 'context', 'window', 'clipboard', 'set_clipboard'] as const;
 /** Those that look only are no use of the computer. */
+const looks = ['windows', 'context', 'clipboard'];
+
 export function drives(want: string): boolean {
-  return want !== 'windows' && want !== 'clipboard';
+  return !looks.includes(want);
 }
 
 export class DesktopApi {

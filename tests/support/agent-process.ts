@@ -53,10 +53,13 @@ export async function endAgent(agent: ChildProcess, by: NodeJS.Signals): Promise
   await gone;
 }
 
-/** Ends what commands left running. */
+/** Ends what commands left running. Shells that wait start a program now and then, and it ends by itself. */
 export async function endCommands(folder: string): Promise<void> {
-  for (const pid of await commandsOf(folder)) signal(pid, 'SIGKILL');
-  await until('every process is gone', async () => (await commandsOf(folder)).length === 0);
+  await until('every process is gone', async () => {
+    const left = await commandsOf(folder);
+    for (const pid of left) signal(pid, 'SIGKILL');
+    return left.length === 0;
+  });
 }
 
 /** Commands do not inherit the agent's environment, but name the folder somewhere in theirs. */

@@ -14,6 +14,7 @@ import {
   text,
   whole,
 } from './shape.ts';
+import { pageContext, pageTroubles } from './page.ts';
 
 const orNull = <T>(shape: Shape<T>) => either(shape, oneOf(null));
 /** X11 has 16 bits for a place and for a side. */
@@ -91,6 +92,14 @@ export type GuestWindow = Shaped<typeof guestWindow>;
 const windowsAsk = fields({ all: flag });
 export const windowsFound = fields({ windows: listOf(guestWindow, 500) });
 
+/** What is there right now. One of `page` and `trouble` is null. */
+export const contextFound = fields({
+  windows: listOf(guestWindow, 500),
+  page: orNull(pageContext),
+  trouble: orNull(oneOf(...pageTroubles)),
+});
+export type ContextFound = Shaped<typeof contextFound>;
+
 const windowAsk = fields({
   id: windowId,
   action: oneOf('focus', 'raise', 'minimize', 'maximize', 'unmaximize', 'close', 'move', 'resize'),
@@ -113,6 +122,7 @@ export const desktopAsks = {
   screenshot: screenshotAsk,
   gesture,
   windows: windowsAsk,
+  context: nothing,
   window: windowAsk,
   clipboard: nothing,
   set_clipboard: clipboardText,

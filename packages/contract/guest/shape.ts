@@ -24,6 +24,10 @@ export function whole(least: number, most: number): Shape<number> {
     Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
 }
 
+export function number(least: number, most: number): Shape<number> {
+  return (value): value is number => typeof value === 'number' && value >= least && value <= most;
+}
+
 export const flag: Shape<boolean> = (value): value is boolean => typeof value === 'boolean';
 
 export function oneOf<const T extends string | boolean | null>(...values: readonly T[]): Shape<T> {

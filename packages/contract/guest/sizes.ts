@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 const KiB = 1024;
 
 /** Both sides speak exactly this; an agent that meets another number makes way for its successor. */
-export const guestProtocol = 2;
+export const guestProtocol = 3;
 
 const payload = 64 * KiB;
 

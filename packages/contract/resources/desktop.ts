@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { inputBody } from '../desktop/input.ts';
+import { pageLimits } from '../guest/page.ts';
 import { costs, limits } from '../limits.ts';
 import { defineRoutes } from '../route.ts';
 import { guestErrors, wakeErrors } from './exec.ts';
@@ -81,6 +82,35 @@ const window = z
   .meta({ id: 'Window' });
 export type Window = z.infer<typeof window>;
 
+const pageDom = z
+  .strictObject({
+    url: z.string(),
+    title: z.string(),
+    truncated: z.boolean().describe('True when the page shows more than is told.'),
+    elements: z
+      .array(
+        z.strictObject({
+          tag: z.string(),
+          role: z.string(),
+          name: z.string(),
+          text: z
+            .string()
+            .describe('Of a field what is in it, but for passwords; of a box `checked` or not.'),
+          x: z.int(),
+          y: z.int(),
+          width: z.int(),
+          height: z.int(),
+          href: z.string().optional(),
+        }),
+      )
+      .max(pageLimits.elements)
+      .describe(
+        'What can be used or stands out, in pixels of the screen: a click in the middle hits it.',
+      ),
+  })
+  .meta({ id: 'PageContext' });
+export type PageDom = z.infer<typeof pageDom>;
+
 const inputDone = z
   .strictObject({
     ok: z.literal(true),
@@ -88,8 +118,14 @@ const inputDone = z
     known: z.boolean().optional(),
     x: z.int().optional(),
     y: z.int().optional(),
-    context: z.strictObject({ windows: z.array(window), focused: window.nullable() }).optional(),
-    context_error: z.string().optional(),
+    context: z
+      .strictObject({
+        windows: z.array(window),
+        focused: window.nullable(),
+        dom: pageDom.optional(),
+      })
+      .optional(),
+    context_error: z.string().optional().describe('Why there is no `context`, or no `dom` in it.'),
   })
   .meta({ id: 'InputDone' });
 export type InputDone = z.infer<typeof inputDone>;
@@ -139,7 +175,7 @@ export const desktopRoutes = defineRoutes({
     errors: [...desktopErrors, ...wakeErrors, 'query_refused', 'input_refused'],
     summary: 'Use mouse and keyboard',
     prose:
-      'One action a call, in either vocabulary. A suspended computer is resumed. `context=1` adds the windows as they are right afterwards.',
+      'One action a call, in either vocabulary. A suspended computer is resumed. `context=1` adds what is there right afterwards, without waiting for anything to settle: the windows, and what the page shows if Chromium has the focus. That takes three seconds at most, and an action counts as done whether or not it can be told.',
     source: 'wire-guest, section 2',
   },
   listWindows: {

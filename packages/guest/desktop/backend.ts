@@ -1,7 +1,7 @@
 // What the agent needs of a desktop, whichever it is: an X server (x11) or a Wayland compositor (sway).
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import type { Picture } from '../x11/picture/picture.ts';
+import type { Picture, Region } from '../x11/picture/picture.ts';
 import type { DesktopEvent } from '../x11/watch/desktop-event.ts';
 import type { WindowAction, WindowOutcome } from '../x11/windows/window-actions.ts';
 import type { WindowInfo } from '../x11/windows/window.ts';
@@ -19,6 +19,8 @@ export interface DesktopBackend {
   grab(context: Context): Promise<Picture>;
   /** The lowest first. `all`: panels and the desktop too, as far as they are windows. */
   windows(context: Context, wanted: { readonly all: boolean }): Promise<WindowInfo[]>;
+  /** What the program itself draws of its window, on the screen; nothing when it has gone. */
+  drawn(context: Context, id: string): Promise<Region | undefined>;
   /** Trouble `unknown`: there is no such window. `gone`: it went away meanwhile. */
   act(context: Context, id: string, action: WindowAction): Promise<WindowOutcome>;
   /** From the beginning: the windows that there are come first. */

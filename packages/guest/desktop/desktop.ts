@@ -3,6 +3,7 @@
 import { InvalidInput } from '@cubicle/contract/desktop/invalid-input.ts';
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import {
+  type ContextFound,
   type desktopAnswer,
   desktopAsks,
   type DesktopWant,
@@ -16,10 +17,11 @@ import {
 import { decodeMessage, encodeMessage } from '@cubicle/contract/guest/messages.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Shaped } from '@cubicle/contract/guest/shape.ts';
+import { NoPage, pageIn } from '../browser/pages.ts';
 import { Refused } from '../refused.ts';
 import { sendRead } from '../sending.ts';
 import { DisplayError, type Trouble } from '../x11/protocol/trouble.ts';
-import { pause } from '../x11/protocol/waiting.ts';
+import { pause, within } from '../x11/protocol/waiting.ts';
 import type { WindowAction } from '../x11/windows/window-actions.ts';
 import type { WindowInfo } from '../x11/windows/window.ts';
 import type { DesktopBackend } from './backend.ts';
@@ -33,6 +35,9 @@ interface Told {
   readonly width?: number;
   readonly height?: number;
 }
+
+/** A caller has three seconds for all of it. */
+const pageMs = 2_000;
 
 export class Desktop {
   readonly #backend: DesktopBackend;
@@ -48,6 +53,7 @@ export class Desktop {
       screenshot: (context, ask) => this.#screens.take(context, ask),
       gesture: async (context, ask) => json(await this.#gesture(context, ask)),
       windows: async (context, { all }) => json(await this.#windows(context, all)),
+      context: async (context) => json(await this.#context(context)),
       window: async (context, ask) => json(await this.#window(context, ask)),
       clipboard: async (context) => json({ text: await this.#backend.clipboard.read(context) }),
       set_clipboard: async (context, { text }) => {
@@ -134,6 +140,24 @@ export class Desktop {
 
   async #windows(context: Context, all: boolean): Promise<{ windows: GuestWindow[] }> {
     return { windows: (await this.#backend.windows(context, { all })).map(windowOf) };
+  }
+
+  async #context(context: Context): Promise<ContextFound> {
+    const windows = await this.#backend.windows(context, { all: false });
+    const told = { windows: windows.map(windowOf) };
+    const focused = windows.find((window) => window.focused);
+    if (focused === undefined) return { ...told, page: null, trouble: 'unfocused' };
+    try {
+      const page = await within(context, pageMs, 'the browser did not answer', async (bounded) => {
+        const box = await this.#backend.drawn(bounded, focused.id);
+        if (box === undefined) throw new NoPage('hidden');
+        return pageIn(bounded, { ...focused, box });
+      });
+      return { ...told, page, trouble: null };
+    } catch (error) {
+      if (error instanceof NoPage) return { ...told, page: null, trouble: error.trouble };
+      throw error;
+    }
   }
 
   async #window(context: Context, ask: WindowAsk): Promise<WindowDone> {

@@ -3,7 +3,7 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { DesktopBackend } from '../desktop/backend.ts';
-import type { Picture, Size } from '../x11/picture/picture.ts';
+import type { Picture, Region, Size } from '../x11/picture/picture.ts';
 import { DisplayError } from '../x11/protocol/trouble.ts';
 import type { WindowAction, WindowOutcome } from '../x11/windows/window-actions.ts';
 import type { WindowInfo } from '../x11/windows/window.ts';
@@ -36,6 +36,10 @@ export class SwayBackend implements DesktopBackend {
   /** The bar and the wallpaper are no windows here. */
   async windows(context: Context): Promise<WindowInfo[]> {
     return (await this.#windows.list(context)).map(({ info }) => info);
+  }
+
+  async drawn(context: Context, id: string): Promise<Region | undefined> {
+    return (await this.#windows.list(context)).find(({ info }) => info.id === id)?.drawn;
   }
 
   act(context: Context, id: string, action: WindowAction): Promise<WindowOutcome> {

@@ -1,6 +1,6 @@
 // Sway's tree of containers, read as windows. Sway is the desktop's, so nothing in it is taken for granted.
 
-import type { Size } from '../x11/picture/picture.ts';
+import type { Region, Size } from '../x11/picture/picture.ts';
 import { shortened } from '../x11/windows/window-text.ts';
 import { idOf, type WindowInfo } from '../x11/windows/window.ts';
 
@@ -9,6 +9,8 @@ export interface SwayWindow {
   readonly id: number;
   readonly info: WindowInfo;
   readonly floating: boolean;
+  /** What the program draws, on the screen: without sway's borders. */
+  readonly drawn: Region;
   /** Put away, which is how a compositor that tiles minimises. */
   readonly hidden: boolean;
   readonly marks: readonly string[];
@@ -67,6 +69,7 @@ function windowOf(node: Json, hidden: boolean): SwayWindow | undefined {
     id,
     floating: node['type'] === 'floating_con',
     hidden,
+    drawn: drawnOf(node),
     marks: list(node['marks']).filter((mark) => typeof mark === 'string'),
     info: {
       id: idOf(id),
@@ -82,6 +85,17 @@ function windowOf(node: Json, hidden: boolean): SwayWindow | undefined {
       focused: node['focused'] === true,
       visible: node['visible'] === true,
     },
+  };
+}
+
+/** Sway tells it in relation to the window. */
+function drawnOf(node: Json): Region {
+  const [outer, inner] = [object(node['rect']), object(node['window_rect'])];
+  return {
+    x: whole(outer['x'], 65_536) + whole(inner['x'], 65_536),
+    y: whole(outer['y'], 65_536) + whole(inner['y'], 65_536),
+    width: Math.max(1, whole(inner['width'], 65_536)),
+    height: Math.max(1, whole(inner['height'], 65_536)),
   };
 }
 

@@ -4,13 +4,14 @@ import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { DesktopBackend } from '../desktop/backend.ts';
 import { X11Devices } from './input/devices.ts';
 import { grab } from './picture/grab.ts';
-import type { Picture } from './picture/picture.ts';
+import type { Picture, Region } from './picture/picture.ts';
 import type { Display } from './protocol/display.ts';
+import { isNoWindow } from './protocol/trouble.ts';
 import { Clipboard } from './selection/clipboard.ts';
 import { Watch } from './watch/watch.ts';
 import { actOnWindow, type WindowAction, type WindowOutcome } from './windows/window-actions.ts';
 import { listWindows } from './windows/window-list.ts';
-import type { WindowInfo } from './windows/window.ts';
+import { readDrawn, type WindowInfo } from './windows/window.ts';
 
 export class X11Backend implements DesktopBackend {
   readonly devices: X11Devices;
@@ -29,6 +30,15 @@ export class X11Backend implements DesktopBackend {
 
   async windows(context: Context, wanted: { readonly all: boolean }): Promise<WindowInfo[]> {
     return listWindows(context, await this.#display.connection(context), wanted);
+  }
+
+  async drawn(context: Context, id: string): Promise<Region | undefined> {
+    try {
+      return await readDrawn(context, await this.#display.connection(context), Number(id));
+    } catch (error) {
+      if (isNoWindow(error)) return undefined;
+      throw error;
+    }
   }
 
   async act(context: Context, id: string, action: WindowAction): Promise<WindowOutcome> {

@@ -2,6 +2,7 @@
 
 import {
   clipboardText,
+  contextFound,
   desktopAnswer,
   type desktopAsks,
   type DesktopWant,
@@ -24,6 +25,7 @@ import { content } from './streams.ts';
 const told = {
   gesture: gestureDone,
   windows: windowsFound,
+  context: contextFound,
   window: windowDone,
   clipboard: clipboardText,
   set_clipboard: nothing,

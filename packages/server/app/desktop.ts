@@ -5,6 +5,7 @@ import { type InputBody, readGesture } from '@cubicle/contract/desktop/input.ts'
 import { InvalidInput } from '@cubicle/contract/desktop/invalid-input.ts';
 import { Refusal } from '@cubicle/contract/errors.ts';
 import type {
+  ContextFound,
   Gesture,
   GestureDone,
   GuestWindow,
@@ -12,10 +13,12 @@ import type {
   WindowAsk,
   WindowDone,
 } from '@cubicle/contract/guest/desktop.ts';
+import type { PageContext, PageTrouble } from '@cubicle/contract/guest/page.ts';
 import { hostPaths } from '@cubicle/contract/host/api.ts';
 import {
   type InputDone,
   isJpeg,
+  type PageDom,
   type ScreenshotQuery,
   type Window,
 } from '@cubicle/contract/resources/desktop.ts';
@@ -35,8 +38,20 @@ export interface Caller {
 const mostAgeMs = 1_500;
 const usualQuality = 72;
 const quickMs = 30_000;
+/** For windows and page together (wire-guest section 2). */
+const contextMs = 3_000;
 /** Above the longest that a key is held, or text typed through the composition of every character. */
 const gestureMs = 95_000;
+
+/** Why there is no `dom`. */
+const pageTroubles: Record<PageTrouble, string> = {
+  unfocused: 'No window has the focus.',
+  no_browser: 'The focused window is not one of Chromium.',
+  closed: 'This browser was started in a way that keeps its pages to itself.',
+  hidden: 'The focused window shows no page.',
+  silent: 'The page did not answer in time.',
+  misplaced: 'The page does not fill its window, so where its elements are is not known.',
+};
 
 export class Desktop {
   readonly #computers: Computers;
@@ -125,17 +140,16 @@ export class Desktop {
     await this.#ask(caller, 'set_clipboard', { text }, true);
   }
 
-  /** The windows right afterwards. What a page in a browser shows is not read. */
+  /** What is there right afterwards. That it cannot be told takes nothing back. */
   async #context(caller: Caller): Promise<Pick<InputDone, 'context' | 'context_error'>> {
     try {
-      const windows = await this.windows(caller, false);
+      const found = await this.#ask<ContextFound>(caller, 'context', {}, false, contextMs);
+      const windows = found.windows.map(windowOf);
       const focused = windows.find((window) => window.focused) ?? null;
-      return {
-        context: { windows, focused },
-        ...(focused?.class.toLowerCase().includes('chromium') === true && {
-          context_error: 'What the page shows is not read yet.',
-        }),
-      };
+      const context = { windows, focused };
+      const { page, trouble } = found;
+      if (page !== null) return { context: { ...context, dom: domOf(page) } };
+      return { context, context_error: pageTroubles[trouble ?? 'hidden'] };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       return { context_error: error.message };
@@ -187,4 +201,12 @@ function gestureOf(body: InputBody, row: ComputerRow): Gesture {
 
 function windowOf({ pid, ...window }: GuestWindow): Window {
   return { ...window, ...(pid !== null && { pid }) };
+}
+
+function domOf({ elements, ...page }: PageContext): PageDom {
+  const told = elements.map(({ href, ...element }) => ({
+    ...element,
+    ...(href !== null && { href }),
+  }));
+  return { ...page, elements: told };
 }

@@ -224,11 +224,13 @@ async function typed(t: test.TestContext, work: () => Promise<unknown>, enough: 
   const xterm = rig.launch('xterm', '-u8', '-geometry', '60x10+300+300', '-e', `cat > ${file}`);
   t.after(() => stop(xterm));
   const pid = String(xterm.pid);
-  await until('the terminal is active', async () => {
-    await rig.run('xdotool', ['search', '--pid', pid, 'windowactivate']);
-    const active = await rig.run('xdotool', ['getactivewindow', 'getwindowpid']);
+  await until('the terminal has the keyboard', async () => {
+    // What the window manager calls active may be so a moment before keys go there.
+    const focused = await rig.run('xdotool', ['getwindowfocus', 'getwindowpid']);
+    if (focused.trim() !== pid)
+      await rig.run('xdotool', ['search', '--pid', pid, 'windowactivate']);
     // What is typed before its program has begun may be lost on the terminal's way up.
-    return active.trim() === pid && existsSync(file);
+    return focused.trim() === pid && existsSync(file);
   });
   await work();
   return until('the text is there', () => {

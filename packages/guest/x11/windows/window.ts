@@ -167,22 +167,45 @@ function extent(said = 0): number {
 }
 
 async function readBox(context: Context, connection: Connection, window: number) {
-  const { root } = connection.setup;
-  const [size, place, margins] = await Promise.all([
+  const [own, margins] = await Promise.all([
+    readOwn(context, connection, window),
+    readMargins(context, connection, window),
+  ]);
+  return {
+    x: own.x - margins.left,
+    y: own.y - margins.top,
+    width: Math.max(1, own.width + margins.left + margins.right),
+    height: Math.max(1, own.height + margins.top + margins.bottom),
+  };
+}
+
+/** What the program draws of itself that is no shadow: without the frame that the window manager adds. */
+export async function readDrawn(context: Context, connection: Connection, window: number) {
+  const { _GTK_FRAME_EXTENTS: shadow } = await atoms(context, connection, ['_GTK_FRAME_EXTENTS']);
+  const [own, around] = await Promise.all([
+    readOwn(context, connection, window),
+    readWords(context, connection, window, shadow, 4),
+  ]);
+  const [left = 0, right = 0, top = 0, bottom = 0] = around.map(extent);
+  return {
+    x: own.x + left,
+    y: own.y + top,
+    width: Math.max(1, own.width - left - right),
+    height: Math.max(1, own.height - top - bottom),
+  };
+}
+
+/** The program's own window on the screen. */
+async function readOwn(context: Context, connection: Connection, window: number) {
+  const [size, place] = await Promise.all([
     connection.ask(context, request(14, 0, window), (reply) => ({
       width: reply.readUInt16LE(16),
       height: reply.readUInt16LE(18),
     })),
-    connection.ask(context, request(40, 0, window, root, 0), (reply) => ({
+    connection.ask(context, request(40, 0, window, connection.setup.root, 0), (reply) => ({
       x: reply.readInt16LE(12),
       y: reply.readInt16LE(14),
     })),
-    readMargins(context, connection, window),
   ]);
-  return {
-    x: place.x - margins.left,
-    y: place.y - margins.top,
-    width: Math.max(1, size.width + margins.left + margins.right),
-    height: Math.max(1, size.height + margins.top + margins.bottom),
-  };
+  return { ...size, ...place };
 }
