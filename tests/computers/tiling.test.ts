@@ -222,6 +222,7 @@ function tiling(): void {
   });
 
   test('wire-guest 10: the live screen shows it, and moves its pointer', async () => {
+    await closeAll();
     const { url } = (await ground.as.get(`/computers/${id}`)).body.vnc;
     const socket = await TestSocket.open(url);
     const { width, height } = await greet(socket);
