@@ -4,6 +4,7 @@ const benches: Record<string, () => Promise<void>> = {
   door: async () => (await import('./door/bench.ts')).run(),
   events: async () => (await import('./events/bench.ts')).run(),
   computers: async () => (await import('./computers/bench.ts')).run(),
+  webhooks: async () => (await import('./webhooks/bench.ts')).run(),
   terminal: async () => (await import('./terminal/bench.ts')).run(),
 };
 

@@ -59,7 +59,7 @@ const mayImport: Record<string, readonly string[]> = {
     'ws',
     'zod',
   ],
-  bench: ['packages', 'pg', 'ws'],
+  bench: ['packages', 'pg', 'ws', 'tests/support/certificate.ts'],
 };
 
 const specifier = /(?<![.\w])(?:from\s+|import\s+|import\s*\(\s*)'([\w@./:-]+)'/g;

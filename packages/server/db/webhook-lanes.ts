@@ -7,7 +7,7 @@ import type { DeliveryState } from './webhook-deliveries.ts';
 import type { DisabledReason } from './webhooks.ts';
 
 /** A holder that does not renew for so long has gone. By the database's clock. */
-export const leaseMs = 30_000;
+export const leaseMs = 15_000;
 
 // What was under way when the last holder went is sent again at once: it may have arrived or not, and
 // an attempt whose end nobody heard is not counted.

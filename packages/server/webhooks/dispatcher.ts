@@ -43,7 +43,7 @@ const mostLanes = 512;
 const takenAtOnce = 64;
 /** Deliveries fall due without anybody telling. */
 const lookMs = 500;
-const renewMs = 5_000;
+const renewMs = 2_500;
 /** A lane without work is kept for the next event so long. */
 const lingerMs = 2_000;
 /** While others wait, a lane is held no longer. */
@@ -64,7 +64,7 @@ export class Dispatcher {
   #round: Promise<void> | undefined;
   #again = false;
   #mayTake = false;
-  #stopped = false;
+  #stopped = true;
   /** By the steady clock: until then the lanes are certainly ours, and so is the time an attempt takes. */
   #safeUntil = Number.NEGATIVE_INFINITY;
 
@@ -76,6 +76,7 @@ export class Dispatcher {
   }
 
   start(): void {
+    this.#stopped = false;
     this.#timers.push(setInterval(() => this.wake(), lookMs).unref());
     this.#timers.push(setInterval(() => void this.#renew(), renewMs).unref());
     this.wake();
