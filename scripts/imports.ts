@@ -10,7 +10,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/contract': ['zod'],
   [server]: [
     'packages/contract',
-    ...['http', 'routes', 'app', 'db', 'hosts', 'pages', 'postgres'].map(
+    ...['http', 'routes', 'app', 'db', 'hosts', 'webhooks', 'pages', 'postgres'].map(
       (folder) => `${server}/${folder}`,
     ),
     'pino',
@@ -25,7 +25,19 @@ const mayImport: Record<string, readonly string[]> = {
     'zod',
   ],
   [`${server}/routes`]: ['packages/contract', `${server}/app`, 'zod'],
-  [`${server}/app`]: ['packages/contract', `${server}/db`, `${server}/hosts`],
+  [`${server}/app`]: [
+    'packages/contract',
+    `${server}/db`,
+    `${server}/hosts`,
+    `${server}/webhooks`,
+    `${server}/keyring.ts`,
+  ],
+  [`${server}/webhooks`]: [
+    'packages/contract',
+    `${server}/db`,
+    `${server}/hosts`,
+    `${server}/keyring.ts`,
+  ],
   [`${server}/hosts`]: ['packages/contract', `${server}/db`, 'zod'],
   [`${server}/db`]: ['packages/contract', 'pg'],
   [`${server}/pages`]: ['packages/contract', 'packages/web'],
@@ -39,8 +51,17 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/host/sockets': ['packages/contract', 'packages/host', 'ws'],
   'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],
-  tests: ['packages', 'pg', 'fast-check', 'jpeg-js', 'playwright-core', 'ws', 'zod'],
-  bench: ['packages', 'pg', 'ws'],
+  tests: [
+    'packages',
+    'pg',
+    'fast-check',
+    'jpeg-js',
+    'playwright-core',
+    'standardwebhooks',
+    'ws',
+    'zod',
+  ],
+  bench: ['packages', 'pg', 'ws', 'tests/support/certificate.ts'],
 };
 
 const specifier = /(?<![.\w])(?:from\s+|import\s+|import\s*\(\s*)'([\w@./:-]+)'/g;

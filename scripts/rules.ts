@@ -93,6 +93,7 @@ export const rules: Record<string, string> = {
   'Part 9 2': 'additive evolution',
   'wire-account 4': 'whoami and API keys',
   'wire-account 7': 'account and member fields',
+  'wire-account 8': 'webhooks: statuses, description, state',
   'wire-computers 1': 'sizes',
   'wire-computers 2': 'the computer record and its credentials',
   'wire-computers 3': 'listing and reading computers',

@@ -25,3 +25,18 @@ export type EventType =
   | (typeof daemonEvents)[number]
   | (typeof agentEvents)[number]
   | (typeof desktopEvents)[number];
+
+/** What a webhook can be subscribed to (Part 2 Webhook): all but files, which only a stream nominates. */
+export const webhookEvents = [
+  'window.opened',
+  'window.closed',
+  'window.focused',
+  'window.blurred',
+  'clipboard.changed',
+  'process.exited',
+  'computer.idle',
+  'computer.ready',
+  'computer.started',
+  'computer.stopped',
+  'computer.suspended',
+] as const satisfies readonly EventType[];

@@ -6,7 +6,9 @@ export const idShapes = {
   computer: { prefix: 'vm-', hex: 12 },
   execution: { prefix: 'exec_', hex: 32 },
   operation: { prefix: 'op_', hex: 24 },
+  delivery: { prefix: 'whd-', hex: 16 },
   user: { prefix: 'usr-', hex: 16 },
+  webhook: { prefix: 'whk-', hex: 16 },
   workspace: { prefix: 'wsp-', hex: 12 },
 } as const;
 

@@ -57,6 +57,23 @@ export const limits = {
   signalsPage: 100,
   signalsDefault: 50,
   signalsSince: 2_048,
+  webhookBody: 16 * KiB,
+  /** Characters of the address as it was sent. */
+  webhookUrl: 2_048,
+  /** UTF-16 units. */
+  webhookDescription: 200,
+  webhookComputers: 64,
+  webhookComputerId: 64,
+  /** Attempts under way at once for one subscription. */
+  webhookConcurrency: 4,
+  webhookAttempts: 8,
+  webhookAttemptMs: 10_000,
+  /** How long the old secret still signs after a rotation, an endpoint may fail, `computer.stopped` outlives a plan. */
+  webhookHours: 24,
+  webhookDeliveriesListed: 100,
+  webhookRetentionDays: 7,
+  /** New deliveries of one call that repeats a time range. */
+  webhookRedeliveries: 10_000,
   revocationEvidence: 100_000,
   revocationEvidenceDays: 90,
 } as const;
@@ -71,6 +88,7 @@ export const costs = {
   powerChange: 10,
   fileBytes: 10,
   socketAddress: 1,
+  webhookWork: 25,
   makeComputer: 100,
 } as const;
 

@@ -10,6 +10,7 @@ import { operationRoutes } from './resources/operations.ts';
 import { signalRoutes } from './resources/signals.ts';
 import { sizeRoutes } from './resources/sizes.ts';
 import { socketRoutes } from './resources/sockets.ts';
+import { webhookRoutes } from './resources/webhooks.ts';
 import { workspaceRoutes } from './resources/workspaces.ts';
 
 export const basePath = '/api/v1';
@@ -26,6 +27,7 @@ export const routes = {
   ...socketRoutes,
   ...signalRoutes,
   ...operationRoutes,
+  ...webhookRoutes,
 };
 
 export type RouteName = keyof typeof routes;

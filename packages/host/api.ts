@@ -3,9 +3,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { chmod, rm } from 'node:fs/promises';
 import { timingSafeEqual } from 'node:crypto';
-import { hostCommand, type HostReport } from '@cubicle/contract/host/api.ts';
+import { hostCommand, type HostEventPage, type HostReport } from '@cubicle/contract/host/api.ts';
 import type { Duplex } from 'node:stream';
 import type { Context } from './engine/engine.ts';
+import type { JournalRequest } from './events/events.ts';
 import { refuse, type Sockets } from './sockets/sockets.ts';
 import type { Computers } from './computers.ts';
 
@@ -15,6 +16,8 @@ export interface ApiParts {
   readonly host: () => Promise<HostReport['host']>;
   /** A page of a computer's signals as JSON; nothing when it is not here. */
   readonly signals: (computer: string, since: string, limit: number) => string | undefined;
+  /** A page of what happened to all computers. */
+  readonly events: (request: JournalRequest, signal: AbortSignal) => Promise<HostEventPage>;
   /** Calls into a guest; false when the path is none of theirs. */
   readonly guest: (call: GuestRequest) => Promise<boolean>;
   readonly sockets: Sockets;
@@ -89,6 +92,15 @@ export class HostApi {
         this.#parts.computers.list(context),
       ]);
       return sendJson(response, 200, { host, computers });
+    }
+    if (first === 'events') {
+      const { searchParams: query } = url;
+      const asked = {
+        after: query.get('after') ?? undefined,
+        waitMs: Number(query.get('wait_ms')),
+        most: Number(query.get('limit')),
+      };
+      return sendJson(response, 200, await this.#parts.events(asked, context.signal));
     }
     if (first !== 'computers') return sendJson(response, 404, { error: 'no such path' });
     if (rest.length === 0) {

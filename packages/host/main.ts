@@ -133,6 +133,7 @@ export async function startHost(
       computers,
       host: async () => ({ ...host, waiting: pool.waiting }),
       signals: (...page) => events.signals(...page),
+      events: (...page) => events.journal(...page),
       guest: (call) => guests.answer(call),
       sockets,
       log,

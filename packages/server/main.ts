@@ -1,5 +1,6 @@
 // The composition root of the control plane: joins listener, database, rules and routes.
 
+import { readFile } from 'node:fs/promises';
 import { Refusal } from '@cubicle/contract/errors.ts';
 import { limits } from '@cubicle/contract/limits.ts';
 import { openapiDocument } from '@cubicle/contract/openapi.ts';
@@ -23,6 +24,7 @@ import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
 import { SocketCalls } from './app/socket-calls.ts';
 import { reviewMs, Sockets } from './app/sockets.ts';
+import { Webhooks } from './app/webhooks.ts';
 import { Workspaces } from './app/workspaces.ts';
 import { trimRevocationEvidence } from './db/api-keys.ts';
 import { keyLookup } from './db/authority.ts';
@@ -46,7 +48,8 @@ import { Pages } from './http/pages.ts';
 import { Upgrades } from './http/upgrades.ts';
 import { Fleet } from './hosts/fleet.ts';
 import { localToken } from './hosts/token.ts';
-import { makeLog } from './log.ts';
+import { type Keyring, openKeyring } from './keyring.ts';
+import { type Log, makeLog } from './log.ts';
 import { desktopPages } from './pages/desktop.ts';
 import { referencePage } from './pages/reference.ts';
 import { openDatabase } from './store.ts';
@@ -61,8 +64,12 @@ import { operationHandlers } from './routes/operations.ts';
 import { socketHandlers } from './routes/sockets.ts';
 import { signalHandlers } from './routes/signals.ts';
 import { sizeHandlers } from './routes/sizes.ts';
+import { webhookHandlers } from './routes/webhooks.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
 import { baseUrl, type Settings } from './settings.ts';
+import { AddressCheck } from './webhooks/address.ts';
+import type { Lookup } from './webhooks/names.ts';
+import { WebhookWorkers } from './webhooks/workers.ts';
 
 export interface RunningServer {
   readonly baseUrl: string;
@@ -84,6 +91,13 @@ export interface ServerOptions {
   readonly inventory?: Inventory;
   readonly bodyTimes?: BodyTimes;
   readonly drainMs?: number;
+  readonly webhooks?: {
+    /** The clock that deliveries and subscriptions go by. */
+    readonly date?: () => Date;
+    readonly lookUp?: Lookup;
+    /** False: nothing is read from hosts and nothing delivered by this process. */
+    readonly work?: boolean;
+  };
 }
 
 export async function startServer(
@@ -145,15 +159,32 @@ export async function startServer(
     const origin = new URL(url).origin;
     const credentials = new Credentials(await serviceKey(database, 'credentials'), origin);
     const sockets = new Sockets(credentials, socketGrants(database));
+    const fleet = new Fleet(database, localToken);
+    const keyring = await ownKeyring(settings.keyring, database, log);
+    const { date = () => new Date(), lookUp, work = true } = options.webhooks ?? {};
+    const check = new AddressCheck({ opened: settings.webhookAllow, ...(lookUp && { lookUp }) });
+    const workers = new WebhookWorkers({
+      database,
+      fleet,
+      check,
+      keyring,
+      authority: settings.webhookCa && (await readFile(settings.webhookCa, 'utf8')),
+      waits: settings.webhookWaits,
+      date,
+      log: (problem) => log.warn({ err: problem }, 'webhooks'),
+      count: (outcome, seconds) => metrics.attempted(outcome, seconds),
+    });
     const news = listenForNews(database.connection, {
       changed: (kind, id) => {
         if (kind === 'account' || kind === 'user' || kind === 'key') memory.forget(kind, id);
         else if (kind !== 'computer') memory.forgetAll();
         sockets.changed(kind, id);
       },
+      webhooks: (changed) => workers.heard(changed),
       missed: () => {
         memory.forgetAll();
         void sockets.review();
+        workers.heard('');
       },
     });
     undo.push(() => news.close());
@@ -179,7 +210,6 @@ export async function startServer(
     );
 
     const inventory = options.inventory ?? recordedInventory(database);
-    const fleet = new Fleet(database, localToken);
     const lifecycle = new Lifecycle(database, fleet);
     const computers = new Computers(database, fleet, credentials);
     const changes = new ComputerChanges(lifecycle, computers, fleet);
@@ -197,6 +227,11 @@ export async function startServer(
       trimVoidComputers(database),
     );
     housekeeping.every(60_000, 'trimming idempotency keys', () => trimKeys(database));
+    if (work) {
+      housekeeping.every(10_000, 'trimming deliveries', () => workers.trim());
+      undo.push(() => workers.stop());
+      workers.start();
+    }
 
     const entries = joinHandlers(routes, {
       ...accountHandlers(new Account(database, inventory)),
@@ -210,6 +245,7 @@ export async function startServer(
       ...fileHandlers(guest),
       ...socketHandlers(),
       ...operationHandlers(new Operations(database, lifecycle)),
+      ...webhookHandlers(new Webhooks({ database, keyring, check, date })),
     });
     undo.push(() => listener.drain(drainMs));
     undo.push(async () => sockets.stop());
@@ -231,4 +267,16 @@ export async function startServer(
     await stop();
     throw error;
   }
+}
+
+/** Nothing where the secrets in the database were sealed with a keyring that is not this one. */
+async function ownKeyring(
+  file: string,
+  database: Database,
+  log: Log,
+): Promise<Keyring | undefined> {
+  const keyring = await openKeyring(file);
+  if (keyring.has(await serviceKey(database, 'keyring', keyring.id))) return keyring;
+  log.error({ keyring: file }, 'another keyring than the other servers have: webhooks stand still');
+  return undefined;
 }

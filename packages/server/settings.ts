@@ -4,6 +4,8 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { basePath } from '@cubicle/contract/routes.ts';
 import { type LogLevel, logLevels } from './log.ts';
+import { type Network, readNetwork } from './webhooks/networks.ts';
+import { usualWaits } from './webhooks/schedule.ts';
 
 export interface Settings {
   readonly host: string;
@@ -23,6 +25,14 @@ export interface Settings {
   readonly diskGb: number | undefined;
   /** Where images are kept for every checkout and data folder of this user. */
   readonly cacheDir: string;
+  /** The file of the keys that stored secrets are sealed with. */
+  readonly keyring: string;
+  /** Networks that webhooks may be sent to besides public addresses. */
+  readonly webhookAllow: readonly Network[];
+  /** A PEM file of an authority that receivers' certificates may come from besides the public ones. */
+  readonly webhookCa: string | undefined;
+  /** Milliseconds after attempts 1 to 7 of a delivery. */
+  readonly webhookWaits: readonly number[];
 }
 
 const engines = ['incus', 'simulated', 'none'] as const;
@@ -84,12 +94,25 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
     diskGb === undefined || (/^\d{1,7}$/.test(diskGb) && Number(diskGb) >= leastDiskGb),
     `CUBICLE_DISK_GB must be a number of gigabytes from ${leastDiskGb}, not "${diskGb}".`,
   );
+  const dataDir = resolve(checkout, read('CUBICLE_DATA') ?? '.data');
+  const ca = read('CUBICLE_WEBHOOK_CA');
+  const allow = (read('CUBICLE_WEBHOOK_ALLOW') ?? '').split(/[\s,]+/).filter((one) => one !== '');
+  const networks = allow.map(readNetwork);
+  check(
+    !networks.includes(undefined),
+    `CUBICLE_WEBHOOK_ALLOW must be a list of networks such as 10.0.0.0/8,fd00::/8, not "${allow.join()}".`,
+  );
+  const waits = read('CUBICLE_WEBHOOK_WAITS');
+  check(
+    waits === undefined || /^\d{1,6}(\.\d{1,3})?(,\d{1,6}(\.\d{1,3})?){6}$/.test(waits),
+    `CUBICLE_WEBHOOK_WAITS must be seven numbers of seconds, separated by commas, not "${waits}".`,
+  );
   if (mistakes.length > 0) throw new SettingsMistake(mistakes.join('\n'));
 
   return {
     host,
     port: Number(port),
-    dataDir: resolve(checkout, read('CUBICLE_DATA') ?? '.data'),
+    dataDir,
     publicUrl: publicUrl?.replace(/\/$/, ''),
     databaseUrl,
     log: log as LogLevel,
@@ -97,6 +120,10 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
     pool: Number(pool),
     diskGb: diskGb === undefined ? undefined : Number(diskGb),
     cacheDir: resolve(read('CUBICLE_CACHE') ?? join(homedir(), '.cache', 'cubicle')),
+    keyring: resolve(checkout, read('CUBICLE_KEYRING') ?? join(dataDir, 'keyring')),
+    webhookAllow: networks.filter((network) => network !== undefined),
+    webhookCa: ca === undefined ? undefined : resolve(checkout, ca),
+    webhookWaits: waits?.split(',').map((seconds) => Number(seconds) * 1_000) ?? usualWaits,
   };
 }
 

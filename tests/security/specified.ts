@@ -11,6 +11,7 @@ import { operationOperations } from './specified/operations.ts';
 import type { Specified } from './specified/shape.ts';
 import { sizeOperations } from './specified/sizes.ts';
 import { socketOperations } from './specified/sockets.ts';
+import { webhookOperations } from './specified/webhooks.ts';
 import { workspaceOperations } from './specified/workspaces.ts';
 
 export const specified: Record<string, Specified> = {
@@ -23,4 +24,5 @@ export const specified: Record<string, Specified> = {
   ...desktopOperations,
   ...socketOperations,
   ...operationOperations,
+  ...webhookOperations,
 };

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { sql, type Statement } from '../../packages/server/db/database.ts';
 import type { TestService } from '../support/service.ts';
 
-/** Written by reads and refusals too: what was spent, and when a key was last used. */
-const beside = ['rate_budgets', 'api_key_uses'];
+/** Written by reads and refusals too: what was spent, when a key was last used, who reads hosts’ events. */
+const beside = ['rate_budgets', 'api_key_uses', 'event_readers'];
 
 const listTables = sql(`
   SELECT table_name AS name FROM information_schema.tables

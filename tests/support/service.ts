@@ -47,10 +47,13 @@ export function newEmail(): string {
 export interface TestOptions extends ServerOptions {
   /** With a host on the simulated engine. */
   readonly simulated?: true;
+  /** Further settings. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 export async function startService({
   simulated,
+  settings: further = {},
   ...options
 }: TestOptions = {}): Promise<TestService> {
   const kept = await makeDatabase();
@@ -65,6 +68,8 @@ export async function startService({
         DATABASE_URL: kept.url,
         CUBICLE_LOG: 'silent',
         CUBICLE_ENGINE: simulated ? 'simulated' : 'none',
+        CUBICLE_KEYRING: join(folders[0] as string, 'keyring'),
+        ...further,
       },
       folder,
     );
@@ -74,7 +79,7 @@ export async function startService({
   const host = simulated && (await SimulatedHost.start(folders[0] as string));
   if (host) await server.registerHost(host.row);
   const database = new Database({ connectionString: kept.url }, 4);
-  const operator = new Operator(database);
+  const operator = new Operator(database, options.webhooks?.date);
   const clientOf = (baseUrl: string) => (key?: string) => new Client(baseUrl, key);
   const as = clientOf(server.baseUrl);
   return {

@@ -6,6 +6,8 @@ import { computerStatuses } from '../computer-fields.ts';
 
 export const hostPaths = {
   report: '/report',
+  /** What happened to all computers of the host: see `hostEventPage`. */
+  events: '/events',
   computer: (id: string) => `/computers/${id}`,
   commands: (id: string) => `/computers/${id}/commands`,
   exec: (id: string) => `/computers/${id}/exec`,
@@ -115,6 +117,26 @@ export const hostReport = z.object({
   computers: z.array(hostComputer),
 });
 export type HostReport = z.infer<typeof hostReport>;
+
+const hostEvent = z.object({
+  /** A type of Part 6.2, or `gap`. */
+  type: z.string(),
+  computer: z.string(),
+  /** The computer's own, usable as `since` on its stream. */
+  cursor: z.string(),
+  at: z.iso.datetime(),
+  /** The frame as streams get it, byte for byte. */
+  body: z.string(),
+});
+export type HostEvent = z.infer<typeof hostEvent>;
+
+/**
+ * Events in order. `cursor` is where the next page begins: of one life of the daemon. A reader whose place
+ * is of an earlier life, or no longer held, gets a `gap` first for each computer that it may have missed
+ * something of.
+ */
+export const hostEventPage = z.object({ cursor: z.string(), events: z.array(hostEvent) });
+export type HostEventPage = z.infer<typeof hostEventPage>;
 
 /** A guest call the host could not carry out; the control plane turns it into an error of the registry. */
 export const guestFailure = z.object({

@@ -99,7 +99,7 @@ export const workspaceRoutes = defineRoutes({
     errors: ['workspace_unknown', 'workspace_has_computers', 'fleet_unconfirmed'],
     summary: 'Delete an empty workspace',
     prose:
-      'Revokes in the same step every API key confined to it, whoever holds it, and answers how many.',
+      'Revokes in the same step every API key confined to it, whoever holds it, and answers how many. Webhooks confined to it are deleted with it.',
     source,
   },
   listWorkspaceMembers: {

@@ -13,6 +13,7 @@ import { Bucket } from '../guest/bucket.ts';
 import type { Clock, Execution } from '../guest/executions.ts';
 import type { GuestEvent } from '../guest/guest.ts';
 import type { GuestLinks } from '../guest/links.ts';
+import type { Told } from './journal.ts';
 import { Stream } from './stream.ts';
 import { Trees } from './trees.ts';
 import { WindowPicture } from './windows.ts';
@@ -35,6 +36,8 @@ export interface ComputerEventsParts {
   readonly computer: () => string | undefined;
   readonly links: Pick<GuestLinks, 'whenConnected' | 'watchTree' | 'ready'>;
   readonly clock: Clock;
+  /** Hears of all that is told of it. */
+  readonly note?: ((told: Told) => void) | undefined;
 }
 
 export class ComputerEvents {
@@ -46,6 +49,7 @@ export class ComputerEvents {
   #status: ComputerStatus | undefined;
   /** What it was before the first transition of this daemon's life is not told. */
   #tellsPrevious = false;
+  #wasFound = false;
   #bootId: string | undefined;
   #watcherLives = false;
   /** The boot whose desktop was last told to be ready, until that desktop ends. */
@@ -55,7 +59,7 @@ export class ComputerEvents {
   constructor(parts: ComputerEventsParts) {
     const { instance, computer, links, clock } = parts;
     this.#parts = parts;
-    this.stream = new Stream(computer, clock.date);
+    this.stream = new Stream(computer, clock.date, parts.note);
     this.#reports = new Bucket(reports.atOnce, reports.perSecond, clock.now);
     const budget = new Bucket(files.atOnce, files.perSecond, clock.now);
     this.trees = new Trees(instance, links, budget, (tree, news) => this.#file(tree, news));
@@ -81,6 +85,12 @@ export class ComputerEvents {
   /** As it was found when the daemon started. */
   found(status: ComputerStatus): void {
     this.#status = status;
+    this.#wasFound = true;
+  }
+
+  /** Whether it was there before this daemon, so that something may have happened unseen. */
+  get wasFound(): boolean {
+    return this.#wasFound;
   }
 
   /** It is being made: from here on its transitions are known. */

@@ -1,6 +1,7 @@
 // The events of this host's computers: told from all sides, kept for a while, passed to those who listen.
 
 import type { ComputerStatus } from '@cubicle/contract/computer-fields.ts';
+import type { HostEvent, HostEventPage } from '@cubicle/contract/host/api.ts';
 import { limits } from '@cubicle/contract/limits.ts';
 import type { Clock } from '../guest/executions.ts';
 import type { GuestEvent } from '../guest/guest.ts';
@@ -9,7 +10,8 @@ import { statuses } from '../instances.ts';
 import type { Roster } from '../roster.ts';
 import { refusals, type StreamRefusal, treesOf } from './admission.ts';
 import { ComputerEvents } from './computer-events.ts';
-import { helloFrame } from './frames.ts';
+import { gap, helloFrame } from './frames.ts';
+import { Journal } from './journal.ts';
 import { signalsPage } from './signals.ts';
 import type { StreamSocket } from './subscriber.ts';
 
@@ -36,6 +38,13 @@ export type Subscribed =
   | { readonly ok: true; readonly subscription: Subscription }
   | { readonly ok: false; readonly refusal: StreamRefusal };
 
+export interface JournalRequest {
+  /** The cursor of the page before; undefined for the first. */
+  readonly after: string | undefined;
+  readonly waitMs: number;
+  readonly most: number;
+}
+
 interface Parts {
   readonly roster: Pick<Roster, 'get' | 'computerOf'>;
   readonly links: Pick<GuestLinks, 'whenConnected' | 'watchTree' | 'ready'>;
@@ -45,6 +54,9 @@ interface Parts {
 const steadyClock: Clock = { now: () => performance.now(), date: () => new Date() };
 const gone = 'This host no longer has the computer.';
 const ending = 'The host is restarting. Reconnect with the last cursor.';
+const lostUnread = 'Events were lost before they could be passed on. List what you need to know.';
+const hostRestarted =
+  'The host was restarted: events may have been lost. List what you need to know.';
 const notHeld = 'Events before this stream are no longer held. List what you need to know.';
 
 export class Events {
@@ -52,6 +64,7 @@ export class Events {
   /** By instance: those of the pool have windows and a desktop before they have a name. */
   readonly #computers = new Map<string, ComputerEvents>();
   readonly #streamsOf = new Map<string, number>();
+  readonly #journal = new Journal();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -92,7 +105,8 @@ export class Events {
     if (known !== undefined) return known;
     const { roster, links, clock = steadyClock } = this.#parts;
     const computer = () => roster.computerOf(instance);
-    const made = new ComputerEvents({ instance, computer, links, clock });
+    const note = this.#journal.note.bind(this.#journal);
+    const made = new ComputerEvents({ instance, computer, links, clock, note });
     this.#computers.set(instance, made);
     return made;
   }
@@ -101,6 +115,39 @@ export class Events {
   signals(computer: string, since: string, limit: number): string | undefined {
     const events = this.#computers.get(this.#parts.roster.get(computer)?.instance ?? '');
     return events && signalsPage(computer, events.stream, since, limit);
+  }
+
+  /** A page of what happened to all of them, for the control plane; waits for news where there are none. */
+  async journal(
+    { after, waitMs, most }: JournalRequest,
+    signal: AbortSignal,
+  ): Promise<HostEventPage> {
+    const page = () =>
+      this.#journal.page(after, most, {
+        lost: (computer, cursor) => this.#gapEvent(computer, cursor, lostUnread),
+        everybody: (which) => this.#gapsOf(which),
+      });
+    const now = page();
+    if (now.events.length > 0 || now.cursor !== after) return now;
+    await this.#journal.news(waitMs, signal);
+    return page();
+  }
+
+  /** At the beginning of what this daemon saw of them. */
+  #gapsOf(which: 'all' | 'found'): HostEvent[] {
+    return [...this.#computers].flatMap(([instance, events]) => {
+      const computer = this.#parts.roster.computerOf(instance);
+      if (computer === undefined || (which === 'found' && !events.wasFound)) return [];
+      return [this.#gapEvent(computer, events.stream.history.cursor(0), hostRestarted)];
+    });
+  }
+
+  #gapEvent(computer: string, cursor: string, detail: string): HostEvent {
+    const { clock = steadyClock, roster } = this.#parts;
+    const history = this.#computers.get(roster.get(computer)?.instance ?? '')?.stream.history;
+    const at = clock.date();
+    const frame = gap({ at, computer, cursor }, history?.cursor(history.oldest), detail);
+    return { type: 'gap', computer, cursor, at: at.toISOString(), body: JSON.stringify(frame) };
   }
 
   subscribe(request: StreamRequest, socket: StreamSocket): Subscribed {
@@ -137,6 +184,7 @@ export class Events {
   stop(): void {
     for (const events of this.#computers.values()) events.close(ending);
     this.#computers.clear();
+    this.#journal.end();
   }
 
   #refusal(

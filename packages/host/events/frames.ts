@@ -19,9 +19,9 @@ export function eventFrame(
   return JSON.stringify({ type, at: at.toISOString(), computer, seq, cursor, source, data });
 }
 
-/** As a value, since pages of signals carry it too. */
-export function gap({ at, computer, cursor }: Told, oldest: string, detail: string) {
-  const data = { oldest_cursor: oldest, detail };
+/** As a value, since pages of signals carry it too. `oldest`: the oldest cursor held, where anything is. */
+export function gap({ at, computer, cursor }: Told, oldest: string | undefined, detail: string) {
+  const data = { ...(oldest !== undefined && { oldest_cursor: oldest }), detail };
   return { type: 'gap', at: at.toISOString(), computer, cursor, source: 'daemon', data } as const;
 }
 

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { countOf, cursorAt } from './cursor.ts';
-import { type Entry, Ring } from './ring.ts';
+import { type Entry, merged, Ring } from './ring.ts';
 
 export type Source = 'daemon' | 'guest';
 
@@ -56,17 +56,7 @@ export class History {
   }
 
   /** Everything held from this position on, in order. */
-  *from(position: number): Generator<Entry, void, undefined> {
-    const [daemon, guest] = [this.#rings.daemon.from(position), this.#rings.guest.from(position)];
-    let [a, b] = [daemon.next().value, guest.next().value];
-    while (a !== undefined || b !== undefined) {
-      if (b === undefined || (a !== undefined && a.seq < b.seq)) {
-        yield a as Entry;
-        a = daemon.next().value;
-      } else {
-        yield b;
-        b = guest.next().value;
-      }
-    }
+  from(position: number): Generator<Entry, void, undefined> {
+    return merged(this.#rings.daemon.from(position), this.#rings.guest.from(position));
   }
 }

@@ -3,18 +3,28 @@
 import type { EventType } from '@cubicle/contract/events.ts';
 import { capabilitiesFrame, eventFrame, gap } from './frames.ts';
 import { History, type Source } from './history.ts';
+import type { Told } from './journal.ts';
 import { type StreamSocket, Subscriber } from './subscriber.ts';
 
 export class Stream {
   readonly history = new History();
   readonly #computer: () => string | undefined;
   readonly #date: () => Date;
+  readonly #note: (told: Told) => void;
   readonly #subscribers = new Set<Subscriber>();
 
-  /** `computer`: its id; nothing while it waits in the pool, where nobody hears of it. */
-  constructor(computer: () => string | undefined, date: () => Date) {
+  /**
+   * `computer`: its id; nothing while it waits in the pool, where nobody hears of it. `note` hears of every
+   * entry besides.
+   */
+  constructor(
+    computer: () => string | undefined,
+    date: () => Date,
+    note: (told: Told) => void = () => {},
+  ) {
     this.#computer = computer;
     this.#date = date;
+    this.#note = note;
   }
 
   /** How many listen. */
@@ -23,14 +33,12 @@ export class Stream {
   }
 
   emit(source: Source, type: EventType, data: object = {}): void {
-    this.#append(source, (computer, seq, cursor) =>
-      eventFrame(type, { at: this.#date(), computer, cursor }, seq, source, data),
-    );
+    this.#append(source, type, (told, seq) => eventFrame(type, told, seq, source, data));
   }
 
   /** Some of what the guest reported was not passed on. It takes a place, so that who resumes learns it. */
   lost(detail: string): void {
-    this.#append('guest', (computer, _, cursor) =>
+    this.#append('guest', 'gap', ({ computer, cursor }) =>
       JSON.stringify(this.#gap(computer, cursor, detail)),
     );
   }
@@ -63,10 +71,20 @@ export class Stream {
     for (const subscriber of subscribers) subscriber.putDown(detail);
   }
 
-  #append(source: Source, write: (computer: string, seq: number, cursor: string) => string): void {
+  #append(
+    source: Source,
+    type: EventType | 'gap',
+    write: (told: { at: Date; computer: string; cursor: string }, seq: number) => string,
+  ): void {
     const computer = this.#computer();
     if (computer === undefined) return;
-    const entry = this.history.append(source, (seq, cursor) => write(computer, seq, cursor));
+    const at = this.#date();
+    let cursor = '';
+    const entry = this.history.append(source, (seq, after) => {
+      cursor = after;
+      return write({ at, computer, cursor }, seq);
+    });
+    this.#note({ source, type, computer, cursor, at, text: entry.text });
     for (const subscriber of this.#subscribers) subscriber.offer(entry);
   }
 

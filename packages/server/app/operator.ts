@@ -9,6 +9,7 @@ import { insertApiKey, revokeKeyById } from '../db/api-keys.ts';
 import { type Database, type Runner, violated } from '../db/database.ts';
 import { type HostRow, listHosts, retireHost } from '../db/hosts.ts';
 import { listPlans, type PlanFigure, type PlanRow, updatePlan } from '../db/plans.ts';
+import { applyPlan } from '../db/webhooks.ts';
 import { type MintedKey, mintKey, newId } from './secrets.ts';
 
 /** A mistake of the operator's, told in one sentence. */
@@ -22,9 +23,11 @@ export interface MadeAccount {
 
 export class Operator {
   readonly #database: Database;
+  readonly #date: () => Date;
 
-  constructor(database: Database) {
+  constructor(database: Database, date: () => Date = () => new Date()) {
     this.#database = database;
+    this.#date = date;
   }
 
   /** An account with its owner and the owner's first key, which may manage keys. */
@@ -60,6 +63,7 @@ export class Operator {
       const row = await knowingPlan(change.plan, () =>
         accounts.updateAccount(tx, id, { planId: change.plan, suspended: change.suspended }),
       );
+      if (change.plan !== undefined) await applyPlan(tx, { account: id }, this.#date());
       return row ?? unknownAccount(id);
     });
   }
@@ -163,9 +167,12 @@ export class Operator {
     id: string,
     change: { label?: string | undefined } & Partial<Record<PlanFigure, number>>,
   ): Promise<PlanRow> {
-    const row = await updatePlan(this.#database, id, change);
-    if (row === undefined) throw new OperatorMistake(`There is no plan ${id}.`);
-    return row;
+    return this.#database.transaction(async (tx) => {
+      const row = await updatePlan(tx, id, change);
+      if (row === undefined) throw new OperatorMistake(`There is no plan ${id}.`);
+      if (change.max_webhooks !== undefined) await applyPlan(tx, { plan: id }, this.#date());
+      return row;
+    });
   }
 
   async listHosts(): Promise<HostRow[]> {

@@ -6,6 +6,7 @@ import { limits } from '@cubicle/contract/limits.ts';
 import type { Workspace, WorkspaceMember } from '@cubicle/contract/resources/workspaces.ts';
 import { revokeConfinedKeys } from '../db/api-keys.ts';
 import { type Database, violated } from '../db/database.ts';
+import { deleteConfinedWebhooks } from '../db/webhooks.ts';
 import * as store from '../db/workspaces.ts';
 import { type Authority, changeAs, type Gatekeeper } from './authority.ts';
 import type { Inventory } from './inventory.ts';
@@ -55,7 +56,7 @@ export class Workspaces {
     });
   }
 
-  /** Rules 5 and 6: only when empty; the keys confined to it go in the same step. */
+  /** Rules 5 and 6: only when empty; the keys and webhooks confined to it go in the same step. */
   async delete(authority: Authority, id: string): Promise<{ ok: true; revoked_keys: number }> {
     const { accountId } = authority;
     await this.get(authority, id);
@@ -67,6 +68,7 @@ export class Workspaces {
         throw new Refusal('workspace_has_computers', { count });
       }
       const keys = await revokeConfinedKeys(tx, accountId, id);
+      await deleteConfinedWebhooks(tx, accountId, id);
       const gone = await store.deleteWorkspace(tx, accountId, id);
       if (!gone) throw new Refusal('workspace_unknown');
       return keys;

@@ -1,4 +1,5 @@
-// The listening connection: hears at once when an authority changes in any process.
+// The listening connection: hears at once when an authority changes in any process, and when webhooks have
+// something to do.
 //
 // A heartbeat runs over the same connection. PostgreSQL hands out notifications before it answers the
 // next statement, so an answered heartbeat proves that everything committed before it was sent has been
@@ -20,6 +21,8 @@ export interface News {
 export interface NewsReader {
   /** `kind:id`, as the trigger announce_authority() writes it. */
   changed(kind: string, id: string): void;
+  /** What `cubicle_webhooks` tells: new deliveries, or the id of a subscription that changed. */
+  webhooks(changed: string): void;
   /** Something may have been missed. */
   missed(): void;
 }
@@ -49,12 +52,13 @@ export function listenForNews(connection: ConnectionOptions, reader: NewsReader)
     });
     lost.catch(() => {});
     try {
-      current.on('notification', ({ payload }) => {
+      current.on('notification', ({ channel, payload }) => {
+        if (channel === 'cubicle_webhooks') return reader.webhooks(payload ?? '');
         const [kind = '', id = ''] = (payload ?? '').split(':');
-        reader.changed(kind, id);
+        return reader.changed(kind, id);
       });
       await Promise.race([current.connect(), lost]);
-      await current.query('LISTEN cubicle_authority');
+      await current.query('LISTEN cubicle_authority; LISTEN cubicle_webhooks');
       reader.missed();
       while (!closed) {
         await Promise.race([beat(current), lost]);

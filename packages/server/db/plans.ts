@@ -14,6 +14,7 @@ export const planFigures = [
   'max_ram_mb',
   'max_disk_gb',
   'never_idle',
+  'max_webhooks',
 ] as const;
 export type PlanFigure = (typeof planFigures)[number];
 

@@ -40,6 +40,14 @@ CREATE INDEX api_keys_confined ON api_keys USING btree (account_id, workspace_id
 CREATE INDEX api_keys_newest_first ON api_keys USING btree (account_id, user_id, seq DESC);
 CREATE TRIGGER announce AFTER DELETE OR UPDATE ON api_keys FOR EACH ROW EXECUTE FUNCTION announce_authority('key', 'id');
 
+CREATE TABLE computer_moves (
+  computer_id text NOT NULL,
+  left_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  workspace_id text,
+  CONSTRAINT computer_moves_pkey PRIMARY KEY (computer_id, left_at)
+);
+CREATE INDEX computer_moves_age ON computer_moves USING btree (left_at);
+
 CREATE TABLE computers (
   id text NOT NULL,
   seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -76,6 +84,21 @@ CREATE INDEX computers_of_account ON computers USING btree (account_id, seq) WHE
 CREATE INDEX computers_on_host ON computers USING btree (host_id) WHERE (state = ANY (ARRAY['live'::text, 'deleting'::text]));
 CREATE INDEX computers_void ON computers USING btree (created_at) WHERE (state = 'void'::text);
 CREATE TRIGGER announce AFTER UPDATE ON computers FOR EACH ROW WHEN (((old.rotation <> new.rotation) OR (old.state <> new.state))) EXECUTE FUNCTION announce_computer();
+CREATE TRIGGER note_move AFTER UPDATE ON computers FOR EACH ROW WHEN ((old.workspace_id IS DISTINCT FROM new.workspace_id)) EXECUTE FUNCTION note_move();
+
+CREATE TABLE event_cursors (
+  host_id text NOT NULL,
+  cursor text NOT NULL,
+  CONSTRAINT event_cursors_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id),
+  CONSTRAINT event_cursors_pkey PRIMARY KEY (host_id)
+);
+
+CREATE UNLOGGED TABLE event_readers (
+  host_id text NOT NULL,
+  holder text NOT NULL,
+  held_until timestamp with time zone NOT NULL,
+  CONSTRAINT event_readers_pkey PRIMARY KEY (host_id)
+);
 
 CREATE TABLE hosts (
   id text NOT NULL,
@@ -156,11 +179,13 @@ CREATE TABLE plans (
   max_ram_mb integer NOT NULL,
   max_disk_gb integer NOT NULL,
   never_idle integer NOT NULL DEFAULT 0,
+  max_webhooks integer NOT NULL DEFAULT 0,
   CONSTRAINT plans_disk_pool_gb_check CHECK ((disk_pool_gb >= 0)),
   CONSTRAINT plans_max_computers_check CHECK ((max_computers >= 0)),
   CONSTRAINT plans_max_disk_gb_check CHECK ((max_disk_gb >= 0)),
   CONSTRAINT plans_max_ram_mb_check CHECK ((max_ram_mb >= 0)),
   CONSTRAINT plans_max_vcpu_check CHECK ((max_vcpu >= 0)),
+  CONSTRAINT plans_max_webhooks_check CHECK ((max_webhooks >= 0)),
   CONSTRAINT plans_never_idle_check CHECK ((never_idle >= 0)),
   CONSTRAINT plans_pkey PRIMARY KEY (id),
   CONSTRAINT plans_ram_pool_mb_check CHECK ((ram_pool_mb >= 0)),
@@ -210,6 +235,76 @@ CREATE TABLE users (
 CREATE UNIQUE INDEX users_email_taken ON users USING btree (lower(email));
 CREATE TRIGGER announce AFTER UPDATE ON users FOR EACH ROW EXECUTE FUNCTION announce_authority('user', 'id');
 
+CREATE TABLE webhook_deliveries (
+  id text NOT NULL,
+  seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  webhook_id text NOT NULL,
+  event_type text NOT NULL,
+  computer text NOT NULL,
+  cursor text NOT NULL,
+  body text NOT NULL,
+  state text NOT NULL DEFAULT 'pending'::text,
+  attempts integer NOT NULL DEFAULT 0,
+  next_at timestamp with time zone,
+  attempted_at timestamp with time zone,
+  last_status integer,
+  last_error text,
+  delivered_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (id),
+  CONSTRAINT webhook_deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'in_flight'::text, 'delivered'::text, 'exhausted'::text, 'dropped'::text])))
+);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries USING btree (webhook_id, next_at, seq) WHERE (state = 'pending'::text);
+CREATE INDEX webhook_deliveries_finished ON webhook_deliveries USING btree (created_at) WHERE (state = ANY (ARRAY['delivered'::text, 'exhausted'::text, 'dropped'::text]));
+CREATE INDEX webhook_deliveries_listed ON webhook_deliveries USING btree (webhook_id, created_at, seq);
+CREATE INDEX webhook_deliveries_under_way ON webhook_deliveries USING btree (webhook_id) WHERE (state = 'in_flight'::text);
+
+CREATE TABLE webhook_lanes (
+  webhook_id text NOT NULL,
+  due_at timestamp with time zone NOT NULL DEFAULT 'infinity'::timestamp with time zone,
+  holder text,
+  held_until timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone,
+  CONSTRAINT webhook_lanes_pkey PRIMARY KEY (webhook_id)
+);
+CREATE INDEX webhook_lanes_due ON webhook_lanes USING btree (due_at);
+
+CREATE TABLE webhook_remains (
+  webhook_id text NOT NULL,
+  CONSTRAINT webhook_remains_pkey PRIMARY KEY (webhook_id)
+);
+
+CREATE TABLE webhooks (
+  id text NOT NULL,
+  seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  account_id text NOT NULL,
+  workspace_id text,
+  url text NOT NULL,
+  description text NOT NULL,
+  events text[] NOT NULL,
+  computers text[] NOT NULL,
+  enabled boolean NOT NULL,
+  disabled_reason text,
+  disabled_at timestamp with time zone,
+  enabled_at timestamp with time zone NOT NULL,
+  last_success_at timestamp with time zone,
+  last_failure_at timestamp with time zone,
+  last_status integer,
+  secret bytea NOT NULL,
+  previous_secret bytea,
+  previous_until timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT webhooks_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT webhooks_disabled_reason_check CHECK ((disabled_reason = ANY (ARRAY['customer'::text, 'failing'::text, 'plan'::text]))),
+  CONSTRAINT webhooks_pkey PRIMARY KEY (id),
+  CONSTRAINT webhooks_reason CHECK (((enabled = (disabled_reason IS NULL)) AND (enabled = (disabled_at IS NULL)))),
+  CONSTRAINT webhooks_workspace FOREIGN KEY (account_id, workspace_id) REFERENCES workspaces(account_id, id)
+);
+CREATE INDEX webhooks_confined ON webhooks USING btree (account_id, workspace_id) WHERE (workspace_id IS NOT NULL);
+CREATE INDEX webhooks_of_account ON webhooks USING btree (account_id, seq);
+CREATE TRIGGER announce_change AFTER UPDATE ON webhooks FOR EACH ROW WHEN (((old.enabled <> new.enabled) OR (old.url <> new.url) OR (old.secret <> new.secret))) EXECUTE FUNCTION announce_webhook();
+CREATE TRIGGER announce_delete AFTER DELETE ON webhooks FOR EACH ROW EXECUTE FUNCTION announce_webhook();
+
 CREATE TABLE workspaces (
   id text NOT NULL,
   seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -243,6 +338,15 @@ BEGIN
   RETURN NULL;
 END $function$;
 
+CREATE OR REPLACE FUNCTION announce_webhook()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM pg_notify('cubicle_webhooks', OLD.id);
+  RETURN NULL;
+END $function$;
+
 CREATE OR REPLACE FUNCTION lease_budgets(accounts text[], keys text[], caps integer[], accounts_held integer[], keys_held integer[], needs integer[], wants integer[])
  RETURNS TABLE(n integer, granted integer, account_level double precision, key_level double precision)
  LANGUAGE plpgsql
@@ -272,6 +376,15 @@ BEGIN
     n := ask.place;
     RETURN NEXT;
   END LOOP;
+END $function$;
+
+CREATE OR REPLACE FUNCTION note_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO computer_moves (computer_id, workspace_id) VALUES (OLD.id, OLD.workspace_id);
+  RETURN NULL;
 END $function$;
 
 CREATE OR REPLACE FUNCTION refill_budget(name text, cap integer, held integer)

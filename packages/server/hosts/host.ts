@@ -9,6 +9,8 @@ import {
   hostComputer,
   type HostCommand,
   type HostComputer,
+  type HostEventPage,
+  hostEventPage,
   type HostOutcome,
   hostOutcome,
   hostPaths,
@@ -56,6 +58,17 @@ export class Host {
 
   async report(timeoutMs = 5_000): Promise<HostReport> {
     return this.#json(hostReport, { method: 'GET', path: hostPaths.report, timeoutMs });
+  }
+
+  /** What happened to its computers after the cursor; when nothing did, waits for it a while. */
+  async events(
+    after: string | undefined,
+    { waitMs, most, signal }: { waitMs: number; most: number; signal: AbortSignal },
+  ): Promise<HostEventPage> {
+    const query = new URLSearchParams({ wait_ms: String(waitMs), limit: String(most) });
+    if (after !== undefined) query.set('after', after);
+    const path = `${hostPaths.events}?${query.toString()}`;
+    return this.#json(hostEventPage, { method: 'GET', path, timeoutMs: waitMs + 10_000, signal });
   }
 
   /** Undefined when the host has no such computer. */

@@ -7,6 +7,7 @@ export class HttpMetrics {
   readonly #registry = new Registry();
   readonly #answers: Counter<'route' | 'method' | 'status'>;
   readonly #seconds: Histogram<'route'>;
+  readonly #attempts: Histogram<'outcome'>;
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry, prefix: 'cubicle_' });
@@ -23,6 +24,17 @@ export class HttpMetrics {
       buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5],
       registers: [this.#registry],
     });
+    this.#attempts = new Histogram({
+      name: 'cubicle_webhook_attempt_seconds',
+      help: 'Attempts to deliver to webhooks by their outcome, and the time they took.',
+      labelNames: ['outcome'],
+      buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10],
+      registers: [this.#registry],
+    });
+  }
+
+  attempted(outcome: string, seconds: number): void {
+    this.#attempts.observe({ outcome }, seconds);
   }
 
   answered(route: string, method: string, status: number, ms: number): void {

@@ -151,7 +151,7 @@ export const computerOperations: Record<string, Specified> = {
           return {
             parameters: { id },
             json: { workspace_id: null },
-            changes: ['computers'],
+            changes: ['computer_moves', 'computers'],
             proves: async () => assert.equal((await rowOf(who, id))?.workspace_id, null),
           };
         },

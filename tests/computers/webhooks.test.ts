@@ -1,0 +1,64 @@
+// Webhooks of a real computer: what happens in and to it arrives signed at a receiver.
+
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
+import { authority, Receiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+import { deliveriesOf, subscribed } from '../support/webhooks.ts';
+import { ComputerGround } from './ground.ts';
+
+const ability = await canRunEngine();
+if (!ability.can) test('webhooks of computers', { skip: ability.reason });
+else describe('webhooks of computers', webhooks);
+
+function webhooks(): void {
+  let ground: ComputerGround;
+  let receiver: Receiver;
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'cubicle-webhooks-'));
+    const ca = join(folder, 'authority.pem');
+    await writeFile(ca, authority.cert);
+    receiver = await Receiver.start();
+    ground = await ComputerGround.open({
+      CUBICLE_WEBHOOK_ALLOW: '127.0.0.0/8',
+      CUBICLE_WEBHOOK_CA: ca,
+    });
+  });
+  after(async () => {
+    await ground?.close();
+    await receiver?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  test('Part 6.1 1, Part 6.1 5, Part 2 Webhook: a desktop’s windows, commands and power arrive, and their cursors hold', async () => {
+    const { id: webhook, secret } = await subscribed(ground.as, receiver.url);
+    const id = await ground.desktop({ size: 'small' });
+    const heard = (type: string) =>
+      until(type, () => receiver.events(secret).find((e) => e.type === type));
+    const started = await heard('computer.started');
+    assert.deepEqual([started.computer, started.source], [id, 'daemon']);
+    const ready = await heard('computer.ready');
+    assert.equal(ready.source, 'guest');
+    const run = async (command: string, rest: object = {}) =>
+      ground.as.post(`/computers/${id}/exec`, { command, background: true, ...rest });
+    const { execution_id } = (await run('exit 7')).body;
+    const exited = await heard('process.exited');
+    assert.deepEqual([exited.data.execution_id, exited.data.exit_code], [execution_id, 7]);
+    await run('xfce4-terminal --disable-server', { session: 'desktop' });
+    const opened = await heard('window.opened');
+    assert.equal(typeof opened.data.id, 'string');
+    await ground.post(`/computers/${id}/stop`);
+    const stopped = await heard('computer.stopped');
+    const since = encodeURIComponent(exited.cursor);
+    const page = (await ground.as.get(`/computers/${id}/signals?since=${since}`)).body;
+    assert.deepEqual(page.events.at(-1), stopped);
+    await until('all are recorded', async () =>
+      (await deliveriesOf(ground.as, webhook)).every(({ state }) => state === 'delivered'),
+    );
+  });
+}
