@@ -66,11 +66,10 @@ export class TreeReader {
     await this.#socket?.close();
   }
 
-  /** Of all trees. Nothing while a listing is under way. */
-  believes(): Entries | undefined {
-    const beliefs = [...this.#beliefs.values()];
-    if (beliefs.some(({ waiting }) => waiting !== undefined)) return undefined;
-    return new Map(beliefs.flatMap(({ entries }) => [...entries]));
+  /** Nothing while a listing is under way. */
+  believes(tree: string): Entries | undefined {
+    const { entries, waiting } = this.#beliefs.get(tree) as Belief;
+    return waiting === undefined ? entries : undefined;
   }
 
   async #back(): Promise<void> {
@@ -163,6 +162,8 @@ function apply(entries: Map<string, boolean>, { data }: Frame): void {
     entries.set(path, dir === true);
     return;
   }
+  const directory = dir === true || entries.get(path) === true;
   entries.delete(path);
+  if (!directory) return;
   for (const below of entries.keys()) if (below.startsWith(`${path}/`)) entries.delete(below);
 }

@@ -26,6 +26,9 @@ export type Heard = (directory: Directory, type: 'rename' | 'change', name: stri
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 
+/** Longer than the clock that tells births may stand still. */
+const youngMs = 100;
+
 export class Directory {
   readonly path: string;
   readonly parent: Directory | undefined;
@@ -36,11 +39,14 @@ export class Directory {
   /** There is something in it that has that name. */
   twin: boolean;
   readonly #watcher: FSWatcher;
+  /** Open while it is young: nothing else gets its inode's number then, and what gets it later is born later. */
+  #fd: number | undefined;
   #closed = false;
 
   private constructor(
     about: Pick<Directory, 'path' | 'parent' | 'number' | 'self' | 'twin'>,
     watcher: FSWatcher,
+    fd: number,
   ) {
     this.path = about.path;
     this.parent = about.parent;
@@ -48,6 +54,7 @@ export class Directory {
     this.self = about.self;
     this.twin = about.twin;
     this.#watcher = watcher;
+    this.#fd = fd;
   }
 
   /** Watched from here on, and what was in it. Throws what the kernel says; ELOOP when a link leads there. */
@@ -67,11 +74,16 @@ export class Directory {
       const entries = told(readdirOf(opened, watcher));
       const self = basename(opened);
       const twin = entries.some(({ name }) => name === self);
-      const number = numberOf(fstatSync(fd));
-      const directory = new Directory({ path, parent, number, self, twin }, watcher);
+      const stats = fstatSync(fd);
+      const number = numberOf(stats);
+      const directory = new Directory({ path, parent, number, self, twin }, watcher, fd);
+      const young = Math.abs(Date.now() - stats.birthtimeMs) < youngMs;
+      if (young) setTimeout(() => directory.#release(), youngMs).unref();
+      else directory.#release();
       return { directory, entries };
-    } finally {
+    } catch (error) {
       closeSync(fd);
+      throw error;
     }
   }
 
@@ -83,15 +95,21 @@ export class Directory {
   close(): number {
     if (this.#closed) return 0;
     this.#closed = true;
+    this.#release();
     this.#watcher.close();
     this.parent?.children.delete(basename(this.path));
     let closed = 1;
     for (const child of this.children.values()) closed += child.close();
     return closed;
   }
+
+  #release(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+    this.#fd = undefined;
+  }
 }
 
-/** One directory has it at a time. */
+/** No two directories that were opened here have the same. */
 export function numberOf({ dev, ino, birthtimeMs }: Stats): string {
   return `${dev}:${ino}:${birthtimeMs}`;
 }

@@ -19,8 +19,6 @@ const longestPath = 4_096;
 const lookMs = 500;
 /** Directories entered before others have their turn. */
 const atOnce = 32;
-/** As long as two directories might be told apart by nothing. */
-const youngMs = 1_000;
 /** No room for another watch: the user's, the kernel's, or ours. */
 const noRoom = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 
@@ -175,13 +173,15 @@ export class Tree {
     const before = directory.children.get(name);
     const now = found(path);
     // Node tells a change of a directory's mode as if it had come or gone.
-    if (before !== undefined && isSame(before, now)) return this.#tell(path, 'modified', true);
+    const replaced = before !== undefined && (now === undefined || numberOf(now) !== before.number);
+    if (before !== undefined && !replaced) return this.#tell(path, 'modified', true);
     this.#leave(before);
     const isSelf = name === directory.self;
     if (isSelf && directory === this.#root) this.#look();
     if (directory.closed) return;
-    const gone = now === undefined || (before !== undefined && numberOf(now) !== before.number);
-    if (gone && (!isSelf || directory.twin)) this.#tell(path, 'deleted', before !== undefined);
+    if ((replaced || now === undefined) && (!isSelf || directory.twin)) {
+      this.#tell(path, 'deleted', replaced);
+    }
     if (now !== undefined) this.#tell(path, 'created', now.isDirectory());
     if (isSelf) directory.twin = now !== undefined;
     if (now?.isDirectory() !== true) return;
@@ -207,16 +207,4 @@ function found(path: string): Stats | undefined {
 function identityOf(path: string): string | undefined {
   const now = found(path);
   return now?.isDirectory() === true ? numberOf(now) : undefined;
-}
-
-/**
- * Whether it is still the one that is watched. Its number is given to another as soon as it is gone, and the
- * clock that tells its birth stands still for some milliseconds: a young one is taken for another.
- */
-function isSame(directory: Directory, now: Stats | undefined): boolean {
-  return (
-    now?.isDirectory() === true &&
-    numberOf(now) === directory.number &&
-    Math.abs(Date.now() - now.birthtimeMs) > youngMs
-  );
 }
