@@ -23,6 +23,8 @@ export interface Settings {
   readonly diskGb: number | undefined;
   /** Where images are kept for every checkout and data folder of this user. */
   readonly cacheDir: string;
+  /** The file of the keys that secrets are encrypted with. */
+  readonly keyring: string;
 }
 
 const engines = ['incus', 'simulated', 'none'] as const;
@@ -86,10 +88,11 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
   );
   if (mistakes.length > 0) throw new SettingsMistake(mistakes.join('\n'));
 
+  const dataDir = resolve(checkout, read('CUBICLE_DATA') ?? '.data');
   return {
     host,
     port: Number(port),
-    dataDir: resolve(checkout, read('CUBICLE_DATA') ?? '.data'),
+    dataDir,
     publicUrl: publicUrl?.replace(/\/$/, ''),
     databaseUrl,
     log: log as LogLevel,
@@ -97,6 +100,7 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
     pool: Number(pool),
     diskGb: diskGb === undefined ? undefined : Number(diskGb),
     cacheDir: resolve(read('CUBICLE_CACHE') ?? join(homedir(), '.cache', 'cubicle')),
+    keyring: resolve(checkout, read('CUBICLE_KEYRING') ?? join(dataDir, 'keyring.json')),
   };
 }
 
