@@ -25,7 +25,12 @@ const mayImport: Record<string, readonly string[]> = {
     'zod',
   ],
   [`${server}/routes`]: ['packages/contract', `${server}/app`, 'zod'],
-  [`${server}/app`]: ['packages/contract', `${server}/db`, `${server}/hosts`],
+  [`${server}/app`]: [
+    'packages/contract',
+    `${server}/db`,
+    `${server}/hosts`,
+    `${server}/keyring.ts`,
+  ],
   [`${server}/hosts`]: ['packages/contract', `${server}/db`, 'zod'],
   [`${server}/db`]: ['packages/contract', 'pg'],
   [`${server}/pages`]: ['packages/contract', 'packages/web'],

@@ -610,6 +610,74 @@ export const errors = {
     retryable: false,
   }),
 
+  // Secrets.
+  secret_unknown: entry({
+    status: 404,
+    sentence: 'No such secret.',
+    meaning: 'The secret does not exist, was deleted, or is in another scope than the one asked.',
+    remedy: 'List them with GET /secrets; a workspace’s secret needs its `workspace_id`.',
+    retryable: false,
+  }),
+  secret_scope_refused: entry({
+    status: 403,
+    sentence: 'A key confined to a workspace reaches the secrets of that workspace only.',
+    meaning: 'A confined key named another scope; `workspace_id: null` names the account’s.',
+    remedy: 'Leave out `workspace_id`, or use an account-wide key.',
+    retryable: false,
+  }),
+  secret_workspace_unknown: entry({
+    status: 400,
+    sentence: '`workspace_id` names no workspace of this account.',
+    meaning: 'The workspace does not exist or was deleted.',
+    remedy: 'Choose one of GET /workspaces.',
+    retryable: false,
+  }),
+  secret_limit: entry({
+    status: 400,
+    sentence: 'An account holds at most {limit} secrets.',
+    meaning: 'The account has as many active secrets as it may have.',
+    remedy: 'Delete one first.',
+    retryable: false,
+  }),
+  secret_lifetime_limit: entry({
+    status: 400,
+    sentence: 'An account makes at most {limit} secrets in all its time.',
+    meaning: 'Deleted secrets count as well.',
+    remedy: 'Replace the value of a secret instead of making another.',
+    retryable: false,
+  }),
+  secret_name_taken: entry({
+    status: 409,
+    reason: 'name_taken',
+    sentence: 'A secret of that name already exists in that scope.',
+    meaning: 'Names are unique within the account or a workspace, ignoring the case of A to Z.',
+    remedy: 'Choose another name, or replace the value of that secret.',
+    retryable: false,
+  }),
+  secret_stale: entry({
+    status: 409,
+    reason: 'stale_revision',
+    sentence: 'The secret has changed since that revision was read.',
+    meaning: '`revision_id` is not the present one; nothing was changed.',
+    remedy: 'Read the secret again.',
+    retryable: false,
+  }),
+  workspace_has_secrets: entry({
+    status: 409,
+    reason: 'unsupported',
+    sentence: 'The workspace still holds {count}; delete first what is in it.',
+    meaning: 'Only an empty workspace can be deleted; nothing was deleted or revoked.',
+    remedy: 'Delete its secrets with DELETE /secrets/{id}, their workspace_id and revision_id.',
+    retryable: false,
+  }),
+  keyring_unavailable: entry({
+    status: 503,
+    sentence: 'The service cannot encrypt at the moment; nothing was stored.',
+    meaning: 'The keyring of this server is missing, unreadable, or not the one of this service.',
+    remedy: 'The operator puts the keyring back (CUBICLE_KEYRING); then try again.',
+    retryable: true,
+  }),
+
   // 5xx.
   unexpected: entry({
     status: 500,

@@ -6,6 +6,8 @@ export const idShapes = {
   computer: { prefix: 'vm-', hex: 12 },
   execution: { prefix: 'exec_', hex: 32 },
   operation: { prefix: 'op_', hex: 24 },
+  secret: { prefix: 'csec-', hex: 16 },
+  secretRevision: { prefix: 'csr-', hex: 24 },
   user: { prefix: 'usr-', hex: 16 },
   workspace: { prefix: 'wsp-', hex: 12 },
 } as const;

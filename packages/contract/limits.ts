@@ -12,6 +12,12 @@ export const limits = {
   apiKeyName: 60,
   /** Live keys of one person in one account. The specification knows a limit but no number. */
   apiKeysPerHolder: 500,
+  secretName: 60,
+  /** Bytes of UTF-8. */
+  secretValue: 4096,
+  secretsActive: 100,
+  /** Deleting one frees an active place, never one of these. */
+  secretsEver: 1_000,
   /** What is read of an upstream's error body before the small envelope answers (Part 1 rule 8). */
   upstreamErrorBody: 1 * MiB,
   upstreamErrorMs: 2_000,

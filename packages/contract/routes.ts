@@ -7,6 +7,7 @@ import { desktopRoutes } from './resources/desktop.ts';
 import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
 import { operationRoutes } from './resources/operations.ts';
+import { secretRoutes } from './resources/secrets.ts';
 import { signalRoutes } from './resources/signals.ts';
 import { sizeRoutes } from './resources/sizes.ts';
 import { socketRoutes } from './resources/sockets.ts';
@@ -18,6 +19,7 @@ export const routes = {
   ...accountRoutes,
   ...workspaceRoutes,
   ...apiKeyRoutes,
+  ...secretRoutes,
   ...sizeRoutes,
   ...computerRoutes,
   ...execRoutes,

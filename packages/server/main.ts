@@ -23,6 +23,8 @@ import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
 import { SocketCalls } from './app/socket-calls.ts';
 import { reviewMs, Sockets } from './app/sockets.ts';
+import { StoredSecrets } from './app/stored-secrets.ts';
+import { Vault } from './app/vault.ts';
 import { Workspaces } from './app/workspaces.ts';
 import { trimRevocationEvidence } from './db/api-keys.ts';
 import { keyLookup } from './db/authority.ts';
@@ -46,6 +48,7 @@ import { Pages } from './http/pages.ts';
 import { Upgrades } from './http/upgrades.ts';
 import { Fleet } from './hosts/fleet.ts';
 import { localToken } from './hosts/token.ts';
+import { Keyring } from './keyring.ts';
 import { makeLog } from './log.ts';
 import { desktopPages } from './pages/desktop.ts';
 import { referencePage } from './pages/reference.ts';
@@ -59,6 +62,7 @@ import { fileHandlers } from './routes/files.ts';
 import { joinHandlers } from './routes/handler.ts';
 import { operationHandlers } from './routes/operations.ts';
 import { socketHandlers } from './routes/sockets.ts';
+import { secretHandlers } from './routes/secrets.ts';
 import { signalHandlers } from './routes/signals.ts';
 import { sizeHandlers } from './routes/sizes.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
@@ -141,6 +145,11 @@ export async function startServer(
     );
     const firstKeyKept = await refreshFirstKey(settings.dataDir, url);
 
+    const vault = new Vault(database, await Keyring.open(settings.keyring));
+    await vault.confirm().catch((error: unknown) => {
+      log.error({ err: error }, `${settings.keyring} is not the keyring of this service`);
+    });
+
     const memory = new RecentAuthorities();
     const origin = new URL(url).origin;
     const credentials = new Credentials(await serviceKey(database, 'credentials'), origin);
@@ -202,6 +211,7 @@ export async function startServer(
       ...accountHandlers(new Account(database, inventory)),
       ...workspaceHandlers(new Workspaces(database, gatekeeper, inventory)),
       ...apiKeyHandlers(new ApiKeys(database, gatekeeper, uses)),
+      ...secretHandlers(new StoredSecrets(database, vault)),
       ...sizeHandlers(new Catalog(database)),
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),

@@ -8,6 +8,7 @@ import { computerOperations } from './specified/computers.ts';
 import { desktopOperations } from './specified/desktop.ts';
 import { guestOperations } from './specified/guest.ts';
 import { operationOperations } from './specified/operations.ts';
+import { secretOperations } from './specified/secrets.ts';
 import type { Specified } from './specified/shape.ts';
 import { sizeOperations } from './specified/sizes.ts';
 import { socketOperations } from './specified/sockets.ts';
@@ -17,6 +18,7 @@ export const specified: Record<string, Specified> = {
   ...accountOperations,
   ...workspaceOperations,
   ...apiKeyOperations,
+  ...secretOperations,
   ...sizeOperations,
   ...computerOperations,
   ...guestOperations,

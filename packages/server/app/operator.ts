@@ -9,7 +9,9 @@ import { insertApiKey, revokeKeyById } from '../db/api-keys.ts';
 import { type Database, type Runner, violated } from '../db/database.ts';
 import { type HostRow, listHosts, retireHost } from '../db/hosts.ts';
 import { listPlans, type PlanFigure, type PlanRow, updatePlan } from '../db/plans.ts';
+import type { Keyring } from '../keyring.ts';
 import { type MintedKey, mintKey, newId } from './secrets.ts';
+import { Vault } from './vault.ts';
 
 /** A mistake of the operator's, told in one sentence. */
 export class OperatorMistake extends Error {}
@@ -46,6 +48,11 @@ export class Operator {
       await keep(made);
       return made;
     });
+  }
+
+  /** Seals every stored value anew, with a key that is added to the keyring. */
+  async rotateKeyring(keyring: Keyring): ReturnType<Vault['rotate']> {
+    return new Vault(this.#database, keyring).rotate();
   }
 
   async listAccounts(): Promise<accounts.AccountRow[]> {

@@ -1,0 +1,66 @@
+// Where values lie that the keyring sealed, and what each is sealed as. Whoever adds a column of such
+// values adds it here: rotating the keyring seals all of them anew.
+
+import { only, type Runner, sql, type Statement } from './database.ts';
+
+export function aboutSecret(id: string, revisionId: string): string {
+  return `secret:${id}:${revisionId}`;
+}
+
+export const aboutCheck = 'keyring-check';
+
+interface Place {
+  readonly unsealed: Statement;
+  readonly seal: Statement;
+}
+
+/** `id` and `about` are SQL over the table's columns. */
+function place(table: string, id: string, about: string): Place {
+  return {
+    // Bytes 2 to 5 name the key. What another transaction holds is met again in the next round.
+    unsealed: sql(`
+      SELECT ${id}::text AS id, ${about} AS about, sealed FROM ${table}
+      WHERE sealed IS NOT NULL AND substring(sealed FROM 2 FOR 4) <> $1
+      LIMIT 100 FOR UPDATE`),
+    seal: sql(`UPDATE ${table} SET sealed = $2 WHERE ${id}::text = $1`),
+  };
+}
+
+export const places: readonly Place[] = [
+  place('secrets', 'id', `'secret:' || id || ':' || revision_id`),
+  place('keyring_check', 'one', `'${aboutCheck}'`),
+];
+
+export interface SealedRow {
+  id: string;
+  about: string;
+  sealed: Buffer;
+}
+
+/** Some of the values that another key than this one sealed, locked. */
+export async function sealedOtherwise(
+  tx: Runner,
+  { unsealed }: Place,
+  keyId: string,
+): Promise<SealedRow[]> {
+  return tx.run(unsealed, [Buffer.from(keyId, 'hex')]);
+}
+
+export async function putSealed(
+  tx: Runner,
+  { seal }: Place,
+  id: string,
+  sealed: Buffer,
+): Promise<void> {
+  await tx.run(seal, [id, sealed]);
+}
+
+// The update that changes nothing makes the value that was there first come back.
+const check = sql(`
+  INSERT INTO keyring_check AS k (sealed) VALUES ($1)
+  ON CONFLICT (one) DO UPDATE SET sealed = k.sealed RETURNING sealed`);
+
+/** What the first server sealed; `mine` where this is the first. */
+export async function keyringCheck(db: Runner, mine: Buffer): Promise<Buffer> {
+  return only(await db.run<{ sealed: Buffer }>(check, [mine])).sealed;
+}
