@@ -10,7 +10,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/contract': ['zod'],
   [server]: [
     'packages/contract',
-    ...['http', 'routes', 'app', 'db', 'hosts', 'pages', 'postgres'].map(
+    ...['http', 'routes', 'app', 'db', 'documents', 'hosts', 'pages', 'postgres'].map(
       (folder) => `${server}/${folder}`,
     ),
     'pino',
@@ -29,8 +29,10 @@ const mayImport: Record<string, readonly string[]> = {
     'packages/contract',
     `${server}/db`,
     `${server}/hosts`,
+    `${server}/documents`,
     `${server}/keyring.ts`,
   ],
+  [`${server}/documents`]: ['packages/contract', 'yaml', 'zod'],
   [`${server}/hosts`]: ['packages/contract', `${server}/db`, 'zod'],
   [`${server}/db`]: ['packages/contract', 'pg'],
   [`${server}/pages`]: ['packages/contract', 'packages/web'],
@@ -42,7 +44,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/host/sockets': ['packages/contract', 'packages/host', 'ws'],
   'packages/cli': ['packages/contract', server, 'packages/host', 'commander'],
   scripts: ['packages', 'pg'],
-  tests: ['packages', 'pg', 'fast-check', 'jpeg-js', 'playwright-core', 'ws', 'zod'],
+  tests: ['packages', 'pg', 'fast-check', 'jpeg-js', 'playwright-core', 'ws', 'yaml', 'zod'],
   bench: ['packages', 'pg', 'ws'],
 };
 

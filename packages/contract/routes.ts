@@ -11,6 +11,7 @@ import { secretRoutes } from './resources/secrets.ts';
 import { signalRoutes } from './resources/signals.ts';
 import { sizeRoutes } from './resources/sizes.ts';
 import { socketRoutes } from './resources/sockets.ts';
+import { templateRoutes } from './resources/templates.ts';
 import { workspaceRoutes } from './resources/workspaces.ts';
 
 export const basePath = '/api/v1';
@@ -21,6 +22,7 @@ export const routes = {
   ...apiKeyRoutes,
   ...secretRoutes,
   ...sizeRoutes,
+  ...templateRoutes,
   ...computerRoutes,
   ...execRoutes,
   ...desktopRoutes,

@@ -23,6 +23,7 @@ import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
 import { SocketCalls } from './app/socket-calls.ts';
 import { reviewMs, Sockets } from './app/sockets.ts';
+import { Templates } from './app/templates.ts';
 import { StoredSecrets } from './app/stored-secrets.ts';
 import { Vault } from './app/vault.ts';
 import { Workspaces } from './app/workspaces.ts';
@@ -46,6 +47,7 @@ import { Listener } from './http/listener.ts';
 import { HttpMetrics } from './http/metrics.ts';
 import { Pages } from './http/pages.ts';
 import { Upgrades } from './http/upgrades.ts';
+import { DocumentReader } from './documents/reader.ts';
 import { Fleet } from './hosts/fleet.ts';
 import { localToken } from './hosts/token.ts';
 import { Keyring } from './keyring.ts';
@@ -65,6 +67,7 @@ import { socketHandlers } from './routes/sockets.ts';
 import { secretHandlers } from './routes/secrets.ts';
 import { signalHandlers } from './routes/signals.ts';
 import { sizeHandlers } from './routes/sizes.ts';
+import { templateHandlers } from './routes/templates.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
 import { baseUrl, type Settings } from './settings.ts';
 
@@ -191,7 +194,10 @@ export async function startServer(
     const fleet = new Fleet(database, localToken);
     const lifecycle = new Lifecycle(database, fleet);
     const computers = new Computers(database, fleet, credentials);
-    const changes = new ComputerChanges(lifecycle, computers, fleet);
+    const reader = new DocumentReader();
+    undo.push(() => reader.close());
+    const templates = new Templates(database, fleet, reader);
+    const changes = new ComputerChanges(lifecycle, computers, fleet, templates);
     const guest = new GuestCalls(computers, changes, fleet);
     const calls = new SocketCalls(fleet);
     lookAtDesktop = async (computerId, token) =>
@@ -213,6 +219,7 @@ export async function startServer(
       ...apiKeyHandlers(new ApiKeys(database, gatekeeper, uses)),
       ...secretHandlers(new StoredSecrets(database, vault)),
       ...sizeHandlers(new Catalog(database)),
+      ...templateHandlers(templates, url),
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),
       ...desktopHandlers(new Desktop(computers, guest)),

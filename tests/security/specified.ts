@@ -12,6 +12,7 @@ import { secretOperations } from './specified/secrets.ts';
 import type { Specified } from './specified/shape.ts';
 import { sizeOperations } from './specified/sizes.ts';
 import { socketOperations } from './specified/sockets.ts';
+import { templateOperations } from './specified/templates.ts';
 import { workspaceOperations } from './specified/workspaces.ts';
 
 export const specified: Record<string, Specified> = {
@@ -20,6 +21,7 @@ export const specified: Record<string, Specified> = {
   ...apiKeyOperations,
   ...secretOperations,
   ...sizeOperations,
+  ...templateOperations,
   ...computerOperations,
   ...guestOperations,
   ...desktopOperations,

@@ -143,7 +143,12 @@ export const computerRoutes = defineRoutes({
           .string()
           .optional()
           .describe('One of `GET /sizes`, instead of `template` and the three figures.'),
-        template: z.string().optional().describe('`base` when absent.'),
+        template: z
+          .string()
+          .optional()
+          .describe(
+            '`base` when absent, and for a short name that is none of GET /templates. Or a reference, `namespace/name` for its highest version.',
+          ),
         cpu: cpu.optional().describe('At least 1; the template’s when absent.'),
         ram_mb: ramMb.optional().describe('At least 512; the template’s when absent.'),
         disk_gb: diskGb.optional().describe('Raised to the template’s when below it.'),
@@ -164,6 +169,10 @@ export const computerRoutes = defineRoutes({
       'size_and_shape',
       'workspace_unknown',
       'template_unknown',
+      'template_retired',
+      'template_not_built',
+      'template_family',
+      'templates_incomplete',
       'quota_exceeded',
       'host_no_room',
       'engine_absent',

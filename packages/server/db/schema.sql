@@ -224,6 +224,18 @@ CREATE TABLE service_keys (
   CONSTRAINT service_keys_pkey PRIMARY KEY (name)
 );
 
+CREATE TABLE templates (
+  account_id text NOT NULL,
+  name text NOT NULL,
+  version integer[] NOT NULL,
+  document text NOT NULL,
+  doc_digest text NOT NULL,
+  published_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  retired_at timestamp with time zone,
+  CONSTRAINT templates_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT templates_pkey PRIMARY KEY (account_id, name, version)
+);
+
 CREATE TABLE users (
   id text NOT NULL,
   email text NOT NULL,
