@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { suite, test } from 'node:test';
 import { stringify } from 'yaml';
 import { z } from 'zod';
@@ -169,6 +170,13 @@ spec:
       plain.canonical,
       '{"apiVersion":"cubicle/v1","kind":"Template","metadata":{"name":"least","namespace":"acc-0123456789ab","version":"0.0.0"},"spec":{"os":"linux"}}',
     );
+  });
+
+  test('the example in the documentation is a good document', () => {
+    const page = readFileSync(new URL('../../docs/templates.md', import.meta.url), 'utf8');
+    const [, example = ''] = /```yaml\n(.*?)```/s.exec(page) ?? [];
+    assert.deepEqual(problemsOf(example), []);
+    assert.equal(read(example).ref, 'acc-0123456789ab/research@1.0.0');
   });
 
   test('wire-account 1: order, comments, spaces and quotes leave the digest alone', () => {
