@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test, type TestContext } from 'node:test';
 import { Database, sql } from '../../packages/server/db/database.ts';
@@ -82,7 +82,7 @@ suite('secrets at rest', () => {
       assert.equal(told.code, 0, told.stderr);
       const { key, ...rest } = JSON.parse(told.stdout);
       // Every secret so far, and the check.
-      assert.deepEqual(rest, { sealed: n + 1, dropped });
+      assert.deepEqual(rest, { sealed: n + 1, lost: 0, dropped });
       await store(n);
       const rows = await opened();
       assert.deepEqual(
@@ -131,6 +131,37 @@ suite('secrets at rest', () => {
     });
     assert.equal(nowhere.code, 1);
     assert.match(JSON.parse(nowhere.stdout).error, /There is no keyring at \/nowhere/);
+    // With the right file in its place it goes on, without a start.
+    copyFileSync(join(first.dataDir, 'keyring.json'), join(other.dataDir, 'keyring.json'));
+    assert.equal((await wrong.post('/secrets', { name: 'b', value: value(1) })).status, 201);
+  });
+
+  test('a lost keyring is replaced by another, and what it sealed stays shut until it is replaced', async (t) => {
+    const { ground, database, settings } = await prepared(t);
+    const service = await ground.start(settings['CUBICLE_DATA'] as string, settings);
+    const as = service.as(service.firstKey().key);
+    const { id, revision_id } = (await as.post('/secrets', { name: 'a', value: value(0) })).body;
+    const path = join(service.dataDir, 'keyring.json');
+    rmSync(path);
+    assertRefused(await as.post('/secrets', { name: 'b', value: value(1) }), 503);
+    const keyring = await Keyring.open(path);
+    assertRefused(await as.post('/secrets', { name: 'b', value: value(1) }), 503);
+    const adopt = (...more: string[]) =>
+      ground.cubicle(['admin', 'keyring', 'adopt', '--json', ...more], settings);
+    const asked = await adopt();
+    assert.equal(asked.code, 1);
+    assert.match(JSON.parse(asked.stdout).error, /Say --yes/);
+    const { key, ...told } = JSON.parse((await adopt('--yes')).stdout);
+    assert.deepEqual(told, { sealed: 1, lost: 1, dropped: 0 });
+    assert.equal((await as.post('/secrets', { name: 'b', value: value(1) })).status, 201);
+    const replaced = await as.put(`/secrets/${id}`, { value: value(2), revision_id });
+    assert.equal(replaced.status, 200, replaced.text);
+    const rows = await database.run<Sealed>(sealedRows, []);
+    assert.deepEqual(
+      rows.map((row) => keyring.open(row.sealed, aboutSecret(row.id, row.revision_id)).toString()),
+      [value(2), value(1)],
+    );
+    assert.ok(rows.every(({ sealed }) => keyIdOf(sealed) === key));
   });
 });
 

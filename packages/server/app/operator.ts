@@ -55,6 +55,13 @@ export class Operator {
     return new Vault(this.#database, keyring).rotate();
   }
 
+  /** Makes a keyring the service's own in place of one that is lost. */
+  async adoptKeyring(keyring: Keyring): ReturnType<Vault['rotate']> {
+    const vault = new Vault(this.#database, keyring);
+    await vault.adopt();
+    return vault.rotate();
+  }
+
   async listAccounts(): Promise<accounts.AccountRow[]> {
     return accounts.listAccounts(this.#database);
   }

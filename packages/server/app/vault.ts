@@ -8,6 +8,7 @@ import {
   keyringCheck,
   places,
   putSealed,
+  replaceKeyringCheck,
   type SealedRow,
   sealedOtherwise,
 } from '../db/sealed-values.ts';
@@ -49,26 +50,38 @@ export class Vault {
    * Adds a key and seals everything anew with it. The key before it stays: a server may have sealed with it
    * at this very moment. Keys before that go, once nothing is left that they sealed.
    */
-  async rotate(): Promise<{ key: string; sealed: number; dropped: number }> {
+  async rotate(): Promise<{ key: string; sealed: number; lost: number; dropped: number }> {
     await this.confirm();
     const key = await this.#keyring.add();
-    let sealed = 0;
+    const done = { key, sealed: 0, lost: 0, dropped: 0 };
     for (const place of places) {
-      for (;;) {
-        const some = await this.#database.transaction(async (tx) => {
-          const rows = await sealedOtherwise(tx, place, key);
-          for (const row of rows) await putSealed(tx, place, row.id, this.#anew(row));
-          return rows.length;
+      for (let after: string | undefined = ''; after !== undefined;) {
+        after = await this.#database.transaction(async (tx) => {
+          const rows = await sealedOtherwise(tx, place, key, after as string);
+          for (const row of rows) {
+            if (!this.#keyring.ids.includes(keyIdOf(row.sealed))) {
+              done.lost += 1;
+              continue;
+            }
+            await putSealed(tx, place, row.id, this.#anew(row));
+            done.sealed += 1;
+          }
+          return rows.at(-1)?.id;
         });
-        sealed += some;
         // Another rotation meanwhile has a newer key, and the rest to do.
-        if (this.#keyring.ids[0] !== key) return { key, sealed, dropped: 0 };
-        if (some === 0) break;
+        if (this.#keyring.ids[0] !== key) return done;
       }
     }
     const old = this.#keyring.ids.slice(2);
     for (const id of old) await this.#keyring.drop(id);
-    return { key, sealed, dropped: old.length };
+    return { ...done, dropped: old.length };
+  }
+
+  /** Makes this keyring the service's, for when the one before is lost: what that one sealed stays shut. */
+  async adopt(): Promise<void> {
+    const mine = this.#keyring.seal(Buffer.from(aboutCheck), aboutCheck);
+    await keyringCheck(this.#database, mine);
+    await replaceKeyringCheck(this.#database, mine);
   }
 
   #anew({ about, sealed }: SealedRow): Buffer {

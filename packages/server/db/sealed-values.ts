@@ -17,11 +17,11 @@ interface Place {
 /** `id` and `about` are SQL over the table's columns. */
 function place(table: string, id: string, about: string): Place {
   return {
-    // Bytes 2 to 5 name the key. What another transaction holds is met again in the next round.
+    // Bytes 2 to 5 name the key.
     unsealed: sql(`
       SELECT ${id}::text AS id, ${about} AS about, sealed FROM ${table}
-      WHERE sealed IS NOT NULL AND substring(sealed FROM 2 FOR 4) <> $1
-      LIMIT 100 FOR UPDATE`),
+      WHERE sealed IS NOT NULL AND substring(sealed FROM 2 FOR 4) <> $1 AND ${id}::text > $2
+      ORDER BY ${id}::text LIMIT 100 FOR UPDATE`),
     seal: sql(`UPDATE ${table} SET sealed = $2 WHERE ${id}::text = $1`),
   };
 }
@@ -37,13 +37,14 @@ export interface SealedRow {
   sealed: Buffer;
 }
 
-/** Some of the values that another key than this one sealed, locked. */
+/** The next values that another key than this one sealed, locked. */
 export async function sealedOtherwise(
   tx: Runner,
   { unsealed }: Place,
   keyId: string,
+  after: string,
 ): Promise<SealedRow[]> {
-  return tx.run(unsealed, [Buffer.from(keyId, 'hex')]);
+  return tx.run(unsealed, [Buffer.from(keyId, 'hex'), after]);
 }
 
 export async function putSealed(
@@ -63,4 +64,10 @@ const check = sql(`
 /** What the first server sealed; `mine` where this is the first. */
 export async function keyringCheck(db: Runner, mine: Buffer): Promise<Buffer> {
   return only(await db.run<{ sealed: Buffer }>(check, [mine])).sealed;
+}
+
+const replaceCheck = sql('UPDATE keyring_check SET sealed = $1');
+
+export async function replaceKeyringCheck(db: Runner, mine: Buffer): Promise<void> {
+  await db.run(replaceCheck, [mine]);
 }
