@@ -23,6 +23,7 @@ import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
 import { SocketCalls } from './app/socket-calls.ts';
 import { reviewMs, Sockets } from './app/sockets.ts';
+import { TemplateChoice } from './app/template-choice.ts';
 import { Templates } from './app/templates.ts';
 import { StoredSecrets } from './app/stored-secrets.ts';
 import { Vault } from './app/vault.ts';
@@ -196,8 +197,8 @@ export async function startServer(
     const computers = new Computers(database, fleet, credentials);
     const reader = new DocumentReader();
     undo.push(() => reader.close());
-    const templates = new Templates(database, fleet, reader);
-    const changes = new ComputerChanges(lifecycle, computers, fleet, templates);
+    const choice = new TemplateChoice(database, fleet);
+    const changes = new ComputerChanges(lifecycle, computers, fleet, choice);
     const guest = new GuestCalls(computers, changes, fleet);
     const calls = new SocketCalls(fleet);
     lookAtDesktop = async (computerId, token) =>
@@ -219,7 +220,7 @@ export async function startServer(
       ...apiKeyHandlers(new ApiKeys(database, gatekeeper, uses)),
       ...secretHandlers(new StoredSecrets(database, vault)),
       ...sizeHandlers(new Catalog(database)),
-      ...templateHandlers(templates, url),
+      ...templateHandlers(new Templates(database, fleet, reader), url),
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),
       ...desktopHandlers(new Desktop(computers, guest)),

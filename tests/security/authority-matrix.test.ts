@@ -22,7 +22,7 @@ import type { Prepared, Specified } from './specified/shape.ts';
 import { specified } from './specified.ts';
 import { assertNothingSpent, changed, Tables } from './table-contents.ts';
 
-suite('authority matrix', { timeout: 300_000 }, () => {
+suite('authority matrix', { timeout: 900_000 }, () => {
   let service: TestService;
   let tables: Tables;
   const worlds = new Map<State, World>();

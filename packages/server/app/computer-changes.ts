@@ -16,7 +16,7 @@ import type { CommandWish, Lifecycle } from './lifecycle.ts';
 import { admit, type Shape } from './quota.ts';
 import { newId } from './secrets.ts';
 import type { Settled } from './settle.ts';
-import type { Templates } from './templates.ts';
+import type { TemplateChoice } from './template-choice.ts';
 
 export interface CreateWish {
   readonly name?: string | undefined;
@@ -34,9 +34,9 @@ export class ComputerChanges {
   readonly #lifecycle: Lifecycle;
   readonly #computers: Computers;
   readonly #fleet: Fleet;
-  readonly #templates: Templates;
+  readonly #templates: TemplateChoice;
 
-  constructor(lifecycle: Lifecycle, computers: Computers, fleet: Fleet, templates: Templates) {
+  constructor(lifecycle: Lifecycle, computers: Computers, fleet: Fleet, templates: TemplateChoice) {
     this.#lifecycle = lifecycle;
     this.#computers = computers;
     this.#fleet = fleet;
@@ -218,7 +218,7 @@ export class ComputerChanges {
       if (size === undefined) throw new Refusal('size_unknown');
       return { template: size.template, shape: shapeFrom(size) };
     }
-    const template = await this.#templates.wished(authority, wished);
+    const template = await this.#templates.of(authority, wished);
     return {
       template: template.name,
       shape: {

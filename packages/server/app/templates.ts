@@ -8,11 +8,6 @@ import type {
   Template,
   ValidatedTemplate,
 } from '@cubicle/contract/resources/templates.ts';
-import {
-  namePattern,
-  parseRef,
-  type TemplateDocument,
-} from '@cubicle/contract/template-document.ts';
 import type { Database, Runner } from '../db/database.ts';
 import { planOfAccount } from '../db/plans.ts';
 import * as store from '../db/templates.ts';
@@ -21,7 +16,8 @@ import type { DocumentReader } from '../documents/reader.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { admits } from './catalog.ts';
-import { defaultTemplate, publishedBySystem, systemTemplates } from './system-templates.ts';
+import { publishedBySystem, systemTemplates } from './system-templates.ts';
+import { documentOf, namedTemplates, pick } from './template-choice.ts';
 
 export interface TemplateList {
   readonly templates: Template[];
@@ -44,7 +40,7 @@ export class Templates {
     const [plan, published, silent] = await Promise.all([
       planOfAccount(this.#database, accountId),
       store.liveTemplates(this.#database, accountId),
-      this.#silentHosts(),
+      this.#fleet.silentHosts(),
     ]);
     const rows = [...systemTemplates, ...published.map((row) => rowOf(documentOf(row)))];
     return {
@@ -114,7 +110,7 @@ export class Templates {
       return found;
     }
     if (workspaceId !== null) throw new Refusal('account_wide_only');
-    const rows = await this.#named(this.#database, accountId, namespace, name);
+    const rows = await namedTemplates(this.#database, accountId, namespace, name);
     return publishedOf(pick(rows, version), rows, accountId);
   }
 
@@ -126,7 +122,7 @@ export class Templates {
   ): Promise<RetiredTemplates> {
     const { accountId } = authority;
     return changeAs(this.#database, authority, 'member', async (tx) => {
-      const rows = await this.#named(tx, accountId, namespace, name);
+      const rows = await namedTemplates(tx, accountId, namespace, name);
       pick(rows, version);
       const gone = rows.filter(
         (row) => row.retired_at === null && (version === undefined || row.version === version),
@@ -144,44 +140,6 @@ export class Templates {
     });
   }
 
-  /** What a create begins with, by the name it gave. */
-  async wished({ accountId }: Authority, named: string | undefined): Promise<Template> {
-    if (named === undefined) return defaultTemplate;
-    if (!named.includes('/')) return this.#shortNamed(named);
-    const ref = parseRef(named);
-    if (ref === undefined) throw new Refusal('template_unknown');
-    const { namespace, name, version } = ref;
-    if (namespace === 'system') {
-      const found = publishedBySystem(name, version);
-      if (found === undefined) throw new Refusal('template_unknown');
-      return found.template;
-    }
-    const rows = await this.#named(this.#database, accountId, namespace, name);
-    return requireImage(accountId, documentOf(pick(rows, version)));
-  }
-
-  /** Never one of the account's; while a host is away it cannot be told that none has it. */
-  async #shortNamed(named: string): Promise<Template> {
-    const found = systemTemplates.find(({ name }) => name === named);
-    if (found !== undefined) return found;
-    if ((await this.#silentHosts()) > 0) throw new Refusal('templates_incomplete');
-    return defaultTemplate;
-  }
-
-  async #silentHosts(): Promise<number> {
-    return (await this.#fleet.view()).silent.size;
-  }
-
-  async #named(
-    db: Runner,
-    accountId: string,
-    namespace: string,
-    name: string,
-  ): Promise<store.TemplateRow[]> {
-    const possible = namespace === accountId && namePattern.test(name);
-    return possible ? store.templatesNamed(db, accountId, name) : [];
-  }
-
   #read(bytes: Buffer): ReturnType<DocumentReader['read']> {
     if (bytes.every((byte) => spaces.has(byte))) throw new Refusal('document_empty');
     return this.#reader.read(bytes);
@@ -189,23 +147,6 @@ export class Templates {
 }
 
 const spaces = new Set(Buffer.from(' \t\r\n'));
-
-function documentOf(row: store.TemplateRow): TemplateDocument {
-  return JSON.parse(row.document) as TemplateDocument;
-}
-
-/** The version asked for, or the highest one that stands. */
-function pick(rows: readonly store.TemplateRow[], version: string | undefined): store.TemplateRow {
-  const meant = rows.filter((row) => version === undefined || row.version === version);
-  const found = meant.find((row) => row.retired_at === null);
-  if (found !== undefined) return found;
-  const last = meant
-    .map((row) => row.retired_at?.toISOString() ?? '')
-    .toSorted()
-    .at(-1);
-  if (last === undefined) throw new Refusal('template_unknown');
-  throw new Refusal('template_retired', { at: last });
-}
 
 function requireSame(row: store.TemplateRow, digest: string): void {
   if (row.retired_at !== null) {
@@ -222,14 +163,6 @@ async function requireRoom(tx: Runner, accountId: string): Promise<void> {
   if (ever >= limits.templatesEver) {
     throw new Refusal('template_refs_limit', { limit: limits.templatesEver });
   }
-}
-
-/** Nothing builds images of documents yet, so that no family has one (wire-account section 1). */
-function requireImage(accountId: string, { spec }: TemplateDocument): never {
-  const own = `golden-${accountId}`;
-  const family = spec.family ?? own;
-  if (family !== own && !family.startsWith(`${own}-`)) throw new Refusal('template_family');
-  throw new Refusal('template_not_built', { family });
 }
 
 function liveVersions(rows: readonly store.TemplateRow[]): string[] {

@@ -2,7 +2,6 @@
 // Pure: the same bytes give the same answer, and nothing else is looked at.
 
 import {
-  crossProblems,
   isRef,
   refOf,
   templateDefaults,
@@ -10,6 +9,7 @@ import {
   templateDocument,
 } from '@cubicle/contract/template-document.ts';
 import type { Template } from '@cubicle/contract/resources/templates.ts';
+import { crossProblems } from '@cubicle/contract/template-rules.ts';
 import { buildDigestOf, canonicalJson, digestOf } from './canonical.ts';
 import { parseDocument } from './parse.ts';
 
