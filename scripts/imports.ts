@@ -10,7 +10,7 @@ const mayImport: Record<string, readonly string[]> = {
   'packages/contract': ['zod'],
   [server]: [
     'packages/contract',
-    ...['http', 'routes', 'app', 'db', 'hosts', 'webhooks', 'pages', 'postgres'].map(
+    ...['http', 'routes', 'app', 'db', 'documents', 'hosts', 'webhooks', 'pages', 'postgres'].map(
       (folder) => `${server}/${folder}`,
     ),
     'pino',
@@ -29,9 +29,11 @@ const mayImport: Record<string, readonly string[]> = {
     'packages/contract',
     `${server}/db`,
     `${server}/hosts`,
+    `${server}/documents`,
     `${server}/webhooks`,
     `${server}/keyring.ts`,
   ],
+  [`${server}/documents`]: ['packages/contract', 'yaml', 'zod'],
   [`${server}/webhooks`]: [
     'packages/contract',
     `${server}/db`,
@@ -59,6 +61,7 @@ const mayImport: Record<string, readonly string[]> = {
     'playwright-core',
     'standardwebhooks',
     'ws',
+    'yaml',
     'zod',
   ],
   bench: ['packages', 'pg', 'ws', 'tests/support/certificate.ts'],

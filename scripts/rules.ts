@@ -91,6 +91,8 @@ export const rules: Record<string, string> = {
   'Part 8 Sizes': 'size and count limits',
   'Part 9 1': 'the path prefix',
   'Part 9 2': 'additive evolution',
+  'wire-account 1': 'template documents, digests, publishing, retirement',
+  'wire-account 3': 'secrets: scopes, bounds, revisions',
   'wire-account 4': 'whoami and API keys',
   'wire-account 7': 'account and member fields',
   'wire-account 8': 'webhooks: statuses, description, state',

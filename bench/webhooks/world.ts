@@ -15,9 +15,10 @@ import { insertComputer } from '../../packages/server/db/computers.ts';
 import { Database } from '../../packages/server/db/database.ts';
 import { migrate } from '../../packages/server/db/migrate.ts';
 import { listenForNews } from '../../packages/server/db/news.ts';
+import { aboutWebhook } from '../../packages/server/db/sealed-values.ts';
 import { insertWebhook } from '../../packages/server/db/webhooks.ts';
 import { Fleet } from '../../packages/server/hosts/fleet.ts';
-import { openKeyring } from '../../packages/server/keyring.ts';
+import { Keyring } from '../../packages/server/keyring.ts';
 import { openEmbeddedPostgres } from '../../packages/server/postgres/embedded.ts';
 import { AddressCheck } from '../../packages/server/webhooks/address.ts';
 import { readNetwork } from '../../packages/server/webhooks/networks.ts';
@@ -83,7 +84,7 @@ export class World {
 
     const journal = new Journal();
     const address = await serveJournal(journal, folder, undo);
-    const keyring = await openKeyring(join(folder, 'keyring'));
+    const keyring = await Keyring.open(join(folder, 'keyring'));
     const fleet = new Fleet(database, () => 'token');
     await fleet.register({ id: 'host', address, cpu: 1, ram_mb: 1, disk_gb: 1 });
     const wish = { name: 'Bench', plan: 'swarm', owner: 'bench@example.com' };
@@ -94,7 +95,11 @@ export class World {
       const url = `https://127.0.0.1:${port}/hook`;
       await insertComputer(database, computerOf(computer, account.id));
       const webhook = { ...webhookOf(id, account.id), url, computers: [computer] };
-      await insertWebhook(database, { ...webhook, secret: keyring.seal(id, secret) }, new Date());
+      await insertWebhook(
+        database,
+        { ...webhook, secret: keyring.seal(secret, aboutWebhook(id)) },
+        new Date(),
+      );
       subscriptions.push({ id, computer, url, secret });
     }
     const workers = new WebhookWorkers({

@@ -5,6 +5,7 @@ import { type Role, roles } from '@cubicle/contract/route.ts';
 import { OperatorMistake } from '@cubicle/server/app/operator.ts';
 import { type PlanFigure, planFigures } from '@cubicle/server/db/plans.ts';
 import { hostsCommand } from './admin-host.ts';
+import { keyringCommand } from './admin-keyring.ts';
 import { answering, group, verb } from './admin-verbs.ts';
 
 interface Membership {
@@ -30,13 +31,14 @@ const plans = ['none', 'solo', 'studio', 'swarm'];
 
 export function adminCommand(): Command {
   return group('admin')
-    .description('Accounts, people, keys, plans and hosts.')
+    .description('Accounts, people, keys, plans, hosts and the keyring.')
     .addCommand(accountCommand())
     .addCommand(memberCommand())
     .addCommand(userCommand())
     .addCommand(keyCommand())
     .addCommand(planCommand())
-    .addCommand(hostsCommand());
+    .addCommand(hostsCommand())
+    .addCommand(keyringCommand());
 }
 
 function accountCommand(): Command {

@@ -7,6 +7,8 @@ export const idShapes = {
   execution: { prefix: 'exec_', hex: 32 },
   operation: { prefix: 'op_', hex: 24 },
   delivery: { prefix: 'whd-', hex: 16 },
+  secret: { prefix: 'csec-', hex: 16 },
+  secretRevision: { prefix: 'csr-', hex: 24 },
   user: { prefix: 'usr-', hex: 16 },
   webhook: { prefix: 'whk-', hex: 16 },
   workspace: { prefix: 'wsp-', hex: 12 },

@@ -12,6 +12,27 @@ export const limits = {
   apiKeyName: 60,
   /** Live keys of one person in one account. The specification knows a limit but no number. */
   apiKeysPerHolder: 500,
+  secretName: 60,
+  /** Bytes of UTF-8. */
+  secretValue: 4096,
+  secretsActive: 100,
+  /** Deleting one frees an active place, never one of these. */
+  secretsEver: 1_000,
+  /** A template document, and in it: characters of a script and of a variable, and counts. Numbers of ours. */
+  templateBody: 1 * MiB,
+  templateScript: 64 * KiB,
+  templateEnvValue: 4_096,
+  templateLabel: 80,
+  templateIcon: 64,
+  templateSteps: 200,
+  templatePackages: 200,
+  /** Marks, words and line ends of a document, and how deep they may nest. A real one has hundreds. */
+  templateTokens: 20_000,
+  templateDepth: 40,
+  templateProblems: 1_000,
+  /** References that are published and not retired, and those ever claimed. Numbers of ours. */
+  templatesLive: 100,
+  templatesEver: 1_000,
   /** What is read of an upstream's error body before the small envelope answers (Part 1 rule 8). */
   upstreamErrorBody: 1 * MiB,
   upstreamErrorMs: 2_000,
@@ -84,6 +105,8 @@ export const costs = {
   readOne: 1,
   fleetListing: 5,
   accountQuota: 10,
+  /** Reading a document takes longer than reading a record. */
+  document: 5,
   guestCall: 5,
   powerChange: 10,
   fileBytes: 10,

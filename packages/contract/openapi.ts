@@ -86,13 +86,17 @@ function parameter(place: string, name: string | undefined, schema: Json, requir
   return { name, in: place, required, schema };
 }
 
-function requestBody({ body, upload }: Route, schemas: Json): Json {
-  const cap = body?.cap ?? upload?.cap;
+function requestBody({ body, document, upload }: Route, schemas: Json): Json {
+  const cap = (body ?? document ?? upload)?.cap;
   if (cap === undefined) return {};
-  const content =
-    body === undefined
-      ? { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
-      : { 'application/json': { schema: schemaOf(body.schema, 'input', schemas) } };
+  const described = body ?? document;
+  const schema =
+    described === undefined
+      ? { type: 'string', format: 'binary' }
+      : schemaOf(described.schema, 'input', schemas);
+  const types = described === undefined ? ['application/octet-stream'] : ['application/json'];
+  if (document !== undefined) types.push('application/yaml');
+  const content = Object.fromEntries(types.map((type) => [type, { schema }]));
   return { requestBody: { required: true, description: `At most ${sizeInWords(cap)}.`, content } };
 }
 

@@ -22,6 +22,13 @@ const withBody: readonly ErrorName[] = [
   'request_timeout',
 ];
 
+const withDocument: readonly ErrorName[] = [
+  'body_too_large',
+  'body_incomplete',
+  'body_encoding',
+  'request_timeout',
+];
+
 export function errorsOf(route: Route): readonly ErrorName[] {
   return [
     ...everywhere,
@@ -31,6 +38,7 @@ export function errorsOf(route: Route): readonly ErrorName[] {
     ...(route.verifiedFor === undefined ? [] : (['email_unverified'] as const)),
     ...(route.method === 'GET' ? [] : (['role_lowered'] as const)),
     ...(route.body === undefined ? [] : withBody),
+    ...(route.document === undefined ? [] : withDocument),
     ...route.errors,
   ];
 }

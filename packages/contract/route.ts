@@ -20,6 +20,8 @@ export interface Route {
   readonly cost: number;
   /** Present where a body is read. */
   readonly body?: { readonly schema: z.ZodType; readonly cap: number };
+  /** Present where the body is a document, JSON or YAML, whatever its content type; read by its rules. */
+  readonly document?: { readonly schema: z.ZodType; readonly cap: number };
   /** Present where the raw body is streamed on; its cap in bytes. */
   readonly upload?: { readonly cap: number };
   /** Checked over the query's names and values; a name given twice is an array. Absent: ignored. */

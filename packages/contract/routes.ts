@@ -7,9 +7,11 @@ import { desktopRoutes } from './resources/desktop.ts';
 import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
 import { operationRoutes } from './resources/operations.ts';
+import { secretRoutes } from './resources/secrets.ts';
 import { signalRoutes } from './resources/signals.ts';
 import { sizeRoutes } from './resources/sizes.ts';
 import { socketRoutes } from './resources/sockets.ts';
+import { templateRoutes } from './resources/templates.ts';
 import { webhookRoutes } from './resources/webhooks.ts';
 import { workspaceRoutes } from './resources/workspaces.ts';
 
@@ -19,7 +21,9 @@ export const routes = {
   ...accountRoutes,
   ...workspaceRoutes,
   ...apiKeyRoutes,
+  ...secretRoutes,
   ...sizeRoutes,
+  ...templateRoutes,
   ...computerRoutes,
   ...execRoutes,
   ...desktopRoutes,

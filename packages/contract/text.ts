@@ -39,6 +39,29 @@ export const workspaceName = z
   })
   .meta({ minLength: 1, maxLength: limits.workspaceName });
 
+/** wire-account section 3. Control characters are those of Unicode, not of ASCII alone. */
+export const secretName = z
+  .string()
+  .trim()
+  .refine(wellFormed, { error: 'must be well-formed Unicode', abort: true })
+  .refine((text) => !/\p{Cc}/u.test(text), {
+    error: 'must have no control characters',
+    abort: true,
+  })
+  .refine(between1And(limits.secretName), {
+    error: `must have 1 to ${limits.secretName} characters after trimming`,
+  })
+  .meta({ minLength: 1, maxLength: limits.secretName });
+
+/** wire-account section 3: counted as it is delivered, in bytes of UTF-8. */
+export const secretValue = z
+  .string()
+  .refine(wellFormed, { error: 'must be well-formed Unicode', abort: true })
+  .refine((text) => text !== '' && new TextEncoder().encode(text).length <= limits.secretValue, {
+    error: `must have 1 to ${limits.secretValue} bytes of UTF-8`,
+  })
+  .meta({ minLength: 1, maxLength: limits.secretValue });
+
 /** wire-account section 4. */
 export const apiKeyName = z
   .string()

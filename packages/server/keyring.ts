@@ -1,95 +1,212 @@
-// The keyring: secrets that must come back in clear are stored sealed with AES-256-GCM under a key of the
-// operator's. Its file has one key per line, 32 bytes in base64; the first seals, all of them open. All
-// servers on one database share it.
+// The keyring: the keys that secrets are encrypted with at rest. A file that the operator holds, apart from
+// the database, so that a copy of the database alone tells nothing.
 
-import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto';
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { link, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Sealed under a key that this keyring does not have. */
-export class UnknownSealingKey extends Error {}
+/** A sealed value: format, key id, nonce, tag, then as many bytes as the plain text. */
+const format = 1;
+const idBytes = 4;
+const headBytes = 1 + idBytes;
+const nonceBytes = 12;
+const tagBytes = 16;
+const leastBytes = headBytes + nonceBytes + tagBytes;
+const algorithm = 'aes-256-gcm';
 
-const cipher = 'aes-256-gcm';
-const sizes = { id: 4, nonce: 12, tag: 16 };
+/** The keyring cannot do what is asked of it; the sentence names no value. */
+export class KeyringError extends Error {}
+
+interface Key {
+  /** Eight hexadecimal digits, written into what it seals. */
+  readonly id: string;
+  readonly key: Buffer;
+  readonly made_at: string;
+}
 
 export class Keyring {
-  readonly #keys: ReadonlyMap<string, Buffer>;
-  readonly #first: Buffer;
+  readonly #path: string;
+  /** Newest first: the first one seals, all of them open. */
+  #keys: readonly Key[] = [];
+  /** What the file was like when it was read. */
+  #seen = '';
 
-  constructor(keys: readonly Buffer[]) {
-    const [first] = keys;
-    if (first === undefined) throw new Error('a keyring without keys');
-    this.#first = first;
-    this.#keys = new Map(keys.map((key) => [idOf(key).toString('hex'), key]));
+  private constructor(path: string) {
+    this.#path = path;
+    this.#read();
   }
 
-  /** The id of the key that seals; it tells nothing of the key. */
-  get id(): Buffer {
-    return idOf(this.#first);
+  /** Makes the file with a first key where there is none. */
+  static async open(path: string): Promise<Keyring> {
+    await makeFirst(path);
+    return new Keyring(path);
   }
 
-  has(id: Buffer): boolean {
-    return this.#keys.has(id.toString('hex'));
+  /** `about` says what the value is and whose; opening it as anything else fails. */
+  seal(plain: Buffer, about: string): Buffer {
+    // Another process may have added a key, and a value must never hang on a key that no file has.
+    this.#refresh();
+    const { id, key } = this.#keys[0] as Key;
+    const head = Buffer.concat([Buffer.of(format), Buffer.from(id, 'hex')]);
+    const nonce = randomBytes(nonceBytes);
+    const cipher = createCipheriv(algorithm, key, nonce).setAAD(bound(head, about));
+    const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
+    return Buffer.concat([head, nonce, cipher.getAuthTag(), sealed]);
   }
 
-  /** `purpose` must be the same when it is opened: what is sealed for one thing is of no use for another. */
-  seal(purpose: string, secret: Buffer): Buffer {
-    const nonce = randomBytes(sizes.nonce);
-    const sealing = createCipheriv(cipher, this.#first, nonce).setAAD(Buffer.from(purpose));
-    const text = Buffer.concat([sealing.update(secret), sealing.final()]);
-    return Buffer.concat([this.id, nonce, text, sealing.getAuthTag()]);
+  open(sealed: Buffer, about: string): Buffer {
+    const id = keyIdOf(sealed);
+    const key = this.#find(id);
+    if (key === undefined) throw new KeyringError(`The keyring has no key ${id}.`);
+    const head = sealed.subarray(0, headBytes);
+    const nonce = sealed.subarray(headBytes, headBytes + nonceBytes);
+    try {
+      const cipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
+        .setAAD(bound(head, about))
+        .setAuthTag(sealed.subarray(leastBytes - tagBytes, leastBytes));
+      return Buffer.concat([cipher.update(sealed.subarray(leastBytes)), cipher.final()]);
+    } catch (cause) {
+      throw new KeyringError('A sealed value was changed, or belongs to something else.', {
+        cause,
+      });
+    }
   }
 
-  open(purpose: string, sealed: Buffer): Buffer {
-    const id = sealed.subarray(0, sizes.id);
-    const key = this.#keys.get(id.toString('hex'));
-    if (key === undefined) throw new UnknownSealingKey('sealed under a key that is not here');
-    const nonce = sealed.subarray(sizes.id, sizes.id + sizes.nonce);
-    const opening = createDecipheriv(cipher, key, nonce, { authTagLength: sizes.tag })
-      .setAAD(Buffer.from(purpose))
-      .setAuthTag(sealed.subarray(-sizes.tag));
-    const text = sealed.subarray(sizes.id + sizes.nonce, -sizes.tag);
-    return Buffer.concat([opening.update(text), opening.final()]);
+  /** The ids of its keys, newest first. */
+  get ids(): string[] {
+    return this.#keys.map(({ id }) => id);
+  }
+
+  /** Adds a key, which seals from now on, in every process that has the file open. */
+  async add(): Promise<string> {
+    this.#refresh();
+    const made = newKey();
+    await this.#write([made, ...this.#keys]);
+    return made.id;
+  }
+
+  /** Forgets a key that nothing is sealed with any more. */
+  async drop(id: string): Promise<void> {
+    this.#refresh();
+    await this.#write(this.#keys.filter((key, place) => place === 0 || key.id !== id));
+  }
+
+  async #write(keys: readonly Key[]): Promise<void> {
+    const draft = `${this.#path}.${process.pid}.draft`;
+    await writeSynced(draft, keys);
+    await rename(draft, this.#path);
+    await syncFolder(this.#path);
+    this.#read();
+  }
+
+  #find(id: string): Buffer | undefined {
+    const known = this.#keys.find((key) => key.id === id);
+    if (known !== undefined) return known.key;
+    this.#refresh();
+    return this.#keys.find((key) => key.id === id)?.key;
+  }
+
+  #refresh(): void {
+    if (stampOf(this.#path) !== this.#seen) this.#read();
+  }
+
+  #read(): void {
+    const stamp = stampOf(this.#path);
+    this.#keys = parse(this.#path, readFileSync(this.#path, 'utf8'));
+    this.#seen = stamp;
   }
 }
 
-/** The keyring in this file; one with a new key where there is none yet. */
-export async function openKeyring(file: string): Promise<Keyring> {
-  const kept = await read(file);
-  if (kept !== undefined) return new Keyring(keysIn(kept, file));
-  await mkdir(dirname(file), { recursive: true });
-  const draft = `${file}.${process.pid}.draft`;
-  await writeFile(draft, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flush: true });
+/** The id of the key that a value was sealed with. */
+export function keyIdOf(sealed: Buffer): string {
+  if (sealed.length < leastBytes || sealed[0] !== format) {
+    throw new KeyringError('A sealed value is cut short or of an unknown format.');
+  }
+  return sealed.subarray(1, headBytes).toString('hex');
+}
+
+/** The head has one length, so it and the name cannot run into each other. */
+function bound(head: Buffer, about: string): Buffer {
+  return Buffer.concat([head, Buffer.from(about, 'utf8')]);
+}
+
+function newKey(): Key {
+  return {
+    id: randomBytes(idBytes).toString('hex'),
+    key: randomBytes(32),
+    made_at: new Date().toISOString(),
+  };
+}
+
+/** Several processes may start at once: a link takes the place only where nothing is. */
+async function makeFirst(path: string): Promise<void> {
+  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
+  await mkdir(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.draft`;
   try {
-    // Of two servers that start at once the first makes it, whole.
-    await link(draft, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    await writeSynced(draft, [newKey()]);
+    await link(draft, path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    await syncFolder(path);
   } finally {
     await rm(draft, { force: true });
   }
-  return new Keyring(keysIn(await readFile(file, 'utf8'), file));
 }
 
-async function read(file: string): Promise<string | undefined> {
+async function writeSynced(path: string, keys: readonly Key[]): Promise<void> {
+  const file = await open(path, 'w', 0o600);
   try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    await file.chmod(0o600);
+    const shown = keys.map(({ id, key, made_at }) => ({
+      id,
+      key: key.toString('base64'),
+      made_at,
+    }));
+    await file.writeFile(`${JSON.stringify({ version: 1, keys: shown }, null, 2)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }
 
-function keysIn(text: string, file: string): Buffer[] {
-  const lines = text.split('\n').filter((line) => line.trim() !== '');
-  const keys = lines.map((line) => Buffer.from(line.trim(), 'base64'));
-  if (keys.length === 0 || keys.some((key) => key.length !== 32)) {
-    throw new Error(`The keyring ${file} must have 32 bytes in base64 on each line.`);
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(dirname(path), 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
   }
-  return keys;
 }
 
-function idOf(key: Buffer): Buffer {
-  const digest = hash('sha256', Buffer.concat([Buffer.from('cubicle keyring '), key]), 'buffer');
-  return digest.subarray(0, sizes.id);
+/** Changes whenever the file is replaced. Refuses one that others can read. */
+function stampOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false, bigint: true });
+  if (found === undefined) throw new KeyringError(`The keyring ${path} is gone.`);
+  if ((found.mode & 0o077n) !== 0n) {
+    throw new KeyringError(
+      `The keyring ${path} can be read by others than its owner: chmod 600 it.`,
+    );
+  }
+  return `${found.dev}:${found.ino}:${found.mtimeNs}:${found.size}`;
+}
+
+function parse(path: string, text: string): readonly Key[] {
+  const broken = () => new KeyringError(`The keyring ${path} is not one that can be read.`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's own sentence quotes the text.
+    throw broken();
+  }
+  const { version, keys } = (value ?? {}) as { version?: unknown; keys?: unknown };
+  if (version !== 1 || !Array.isArray(keys) || keys.length === 0) throw broken();
+  return keys.map((entry: { id?: unknown; key?: unknown; made_at?: unknown } | null) => {
+    const { id, key, made_at } = entry ?? {};
+    const bytes = typeof key === 'string' ? Buffer.from(key, 'base64') : Buffer.alloc(0);
+    if (typeof id !== 'string' || !/^[0-9a-f]{8}$/.test(id) || bytes.length !== 32) throw broken();
+    return { id, key: bytes, made_at: typeof made_at === 'string' ? made_at : '' };
+  });
 }

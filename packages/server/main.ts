@@ -24,6 +24,10 @@ import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
 import { SocketCalls } from './app/socket-calls.ts';
 import { reviewMs, Sockets } from './app/sockets.ts';
+import { TemplateChoice } from './app/template-choice.ts';
+import { Templates } from './app/templates.ts';
+import { StoredSecrets } from './app/stored-secrets.ts';
+import { Vault } from './app/vault.ts';
 import { Webhooks } from './app/webhooks.ts';
 import { Workspaces } from './app/workspaces.ts';
 import { trimRevocationEvidence } from './db/api-keys.ts';
@@ -46,10 +50,11 @@ import { Listener } from './http/listener.ts';
 import { HttpMetrics } from './http/metrics.ts';
 import { Pages } from './http/pages.ts';
 import { Upgrades } from './http/upgrades.ts';
+import { DocumentReader } from './documents/reader.ts';
 import { Fleet } from './hosts/fleet.ts';
 import { localToken } from './hosts/token.ts';
-import { type Keyring, openKeyring } from './keyring.ts';
-import { type Log, makeLog } from './log.ts';
+import { Keyring } from './keyring.ts';
+import { makeLog } from './log.ts';
 import { desktopPages } from './pages/desktop.ts';
 import { referencePage } from './pages/reference.ts';
 import { openDatabase } from './store.ts';
@@ -62,8 +67,10 @@ import { fileHandlers } from './routes/files.ts';
 import { joinHandlers } from './routes/handler.ts';
 import { operationHandlers } from './routes/operations.ts';
 import { socketHandlers } from './routes/sockets.ts';
+import { secretHandlers } from './routes/secrets.ts';
 import { signalHandlers } from './routes/signals.ts';
 import { sizeHandlers } from './routes/sizes.ts';
+import { templateHandlers } from './routes/templates.ts';
 import { webhookHandlers } from './routes/webhooks.ts';
 import { workspaceHandlers } from './routes/workspaces.ts';
 import { baseUrl, type Settings } from './settings.ts';
@@ -155,19 +162,28 @@ export async function startServer(
     );
     const firstKeyKept = await refreshFirstKey(settings.dataDir, url);
 
+    const keyring = await Keyring.open(settings.keyring);
+    const vault = new Vault(database, keyring);
+    const isOurs = await vault.confirm().then(
+      () => true,
+      (error: unknown) => {
+        log.error({ err: error }, `${settings.keyring} is not the keyring of this service`);
+        return false;
+      },
+    );
+
     const memory = new RecentAuthorities();
     const origin = new URL(url).origin;
     const credentials = new Credentials(await serviceKey(database, 'credentials'), origin);
     const sockets = new Sockets(credentials, socketGrants(database));
     const fleet = new Fleet(database, localToken);
-    const keyring = await ownKeyring(settings.keyring, database, log);
     const { date = () => new Date(), lookUp, work = true } = options.webhooks ?? {};
     const check = new AddressCheck({ opened: settings.webhookAllow, ...(lookUp && { lookUp }) });
     const workers = new WebhookWorkers({
       database,
       fleet,
       check,
-      keyring,
+      keyring: isOurs ? keyring : undefined,
       authority: settings.webhookCa && (await readFile(settings.webhookCa, 'utf8')),
       waits: settings.webhookWaits,
       date,
@@ -212,7 +228,10 @@ export async function startServer(
     const inventory = options.inventory ?? recordedInventory(database);
     const lifecycle = new Lifecycle(database, fleet);
     const computers = new Computers(database, fleet, credentials);
-    const changes = new ComputerChanges(lifecycle, computers, fleet);
+    const reader = new DocumentReader();
+    undo.push(() => reader.close());
+    const choice = new TemplateChoice(database, fleet);
+    const changes = new ComputerChanges(lifecycle, computers, fleet, choice);
     const guest = new GuestCalls(computers, changes, fleet);
     const calls = new SocketCalls(fleet);
     lookAtDesktop = async (computerId, token) =>
@@ -237,7 +256,9 @@ export async function startServer(
       ...accountHandlers(new Account(database, inventory)),
       ...workspaceHandlers(new Workspaces(database, gatekeeper, inventory)),
       ...apiKeyHandlers(new ApiKeys(database, gatekeeper, uses)),
+      ...secretHandlers(new StoredSecrets(database, vault)),
       ...sizeHandlers(new Catalog(database)),
+      ...templateHandlers(new Templates(database, fleet, reader), url),
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),
       ...desktopHandlers(new Desktop(computers, guest)),
@@ -245,7 +266,7 @@ export async function startServer(
       ...fileHandlers(guest),
       ...socketHandlers(),
       ...operationHandlers(new Operations(database, lifecycle)),
-      ...webhookHandlers(new Webhooks({ database, keyring, check, date })),
+      ...webhookHandlers(new Webhooks({ database, vault, check, date })),
     });
     undo.push(() => listener.drain(drainMs));
     undo.push(async () => sockets.stop());
@@ -267,16 +288,4 @@ export async function startServer(
     await stop();
     throw error;
   }
-}
-
-/** Nothing where the secrets in the database were sealed with a keyring that is not this one. */
-async function ownKeyring(
-  file: string,
-  database: Database,
-  log: Log,
-): Promise<Keyring | undefined> {
-  const keyring = await openKeyring(file);
-  if (keyring.has(await serviceKey(database, 'keyring', keyring.id))) return keyring;
-  log.error({ keyring: file }, 'another keyring than the other servers have: webhooks stand still');
-  return undefined;
 }

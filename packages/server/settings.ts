@@ -120,7 +120,7 @@ export function readSettings(env: NodeJS.ProcessEnv, checkout: string): Settings
     pool: Number(pool),
     diskGb: diskGb === undefined ? undefined : Number(diskGb),
     cacheDir: resolve(read('CUBICLE_CACHE') ?? join(homedir(), '.cache', 'cubicle')),
-    keyring: resolve(checkout, read('CUBICLE_KEYRING') ?? join(dataDir, 'keyring')),
+    keyring: resolve(checkout, read('CUBICLE_KEYRING') ?? join(dataDir, 'keyring.json')),
     webhookAllow: networks.filter((network) => network !== undefined),
     webhookCa: ca === undefined ? undefined : resolve(checkout, ca),
     webhookWaits: waits?.split(',').map((seconds) => Number(seconds) * 1_000) ?? usualWaits,

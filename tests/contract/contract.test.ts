@@ -39,6 +39,8 @@ suite('the contract', () => {
         'unsupported',
         'exists',
         'stale_capture',
+        'name_taken',
+        'stale_revision',
       ],
       413: [undefined],
       416: [undefined],

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { mintKey, newId } from '../../packages/server/app/secrets.ts';
 import { only, sql } from '../../packages/server/db/database.ts';
+import { insertSecret } from '../../packages/server/db/secrets.ts';
 import { insertWorkspace } from '../../packages/server/db/workspaces.ts';
 import type { Answer, Sending } from '../support/client.ts';
 import { newEmail, type TestService } from '../support/service.ts';
@@ -44,6 +45,8 @@ export interface World {
   readonly accountId: string;
   readonly home: string;
   readonly shared: Shared;
+  /** One of the account, one of the workspace. */
+  readonly secrets: { readonly account: string; readonly home: string };
   readonly callers: readonly Caller[];
 }
 
@@ -97,6 +100,24 @@ export async function giveWorkspace(service: TestService, accountId: string): Pr
   return id;
 }
 
+/** Straight into the table, in the scope of a workspace or of the account. */
+export async function giveSecret(
+  { database }: TestService,
+  accountId: string,
+  workspaceId: string | null,
+): Promise<{ id: string; revision_id: string }> {
+  return insertSecret(
+    database,
+    { accountId, workspaceId },
+    {
+      id: newId('secret'),
+      name: newName(),
+      revisionId: newId('secretRevision'),
+      sealed: Buffer.from('sealed'),
+    },
+  );
+}
+
 export function newName(): string {
   return `w ${randomBytes(8).toString('hex')}`;
 }
@@ -134,7 +155,11 @@ export async function makeWorld(service: TestService, state: State): Promise<Wor
   const owner = { accountId, home, raw: first.raw };
   const admitted = state === 'plain' || state === 'e-mail unverified';
   const shared = admitted ? await sharedComputers(service, owner) : noComputers;
-  const world = { state, service, accountId, home, shared, callers };
+  const secrets = {
+    account: (await giveSecret(service, accountId, null)).id,
+    home: (await giveSecret(service, accountId, home)).id,
+  };
+  const world = { state, service, accountId, home, shared, secrets, callers };
   for (const role of roles) {
     for (const confinedTo of [null, home]) {
       for (const manageKeys of [false, true]) {

@@ -8,9 +8,11 @@ import { computerOperations } from './specified/computers.ts';
 import { desktopOperations } from './specified/desktop.ts';
 import { guestOperations } from './specified/guest.ts';
 import { operationOperations } from './specified/operations.ts';
+import { secretOperations } from './specified/secrets.ts';
 import type { Specified } from './specified/shape.ts';
 import { sizeOperations } from './specified/sizes.ts';
 import { socketOperations } from './specified/sockets.ts';
+import { templateOperations } from './specified/templates.ts';
 import { webhookOperations } from './specified/webhooks.ts';
 import { workspaceOperations } from './specified/workspaces.ts';
 
@@ -18,7 +20,9 @@ export const specified: Record<string, Specified> = {
   ...accountOperations,
   ...workspaceOperations,
   ...apiKeyOperations,
+  ...secretOperations,
   ...sizeOperations,
+  ...templateOperations,
   ...computerOperations,
   ...guestOperations,
   ...desktopOperations,

@@ -66,9 +66,10 @@ export async function startService({
         CUBICLE_PORT: '0',
         CUBICLE_DATA: folder,
         DATABASE_URL: kept.url,
+        // Processes of one service have one keyring.
+        CUBICLE_KEYRING: join(folders[0] as string, 'keyring.json'),
         CUBICLE_LOG: 'silent',
         CUBICLE_ENGINE: simulated ? 'simulated' : 'none',
-        CUBICLE_KEYRING: join(folders[0] as string, 'keyring'),
         ...further,
       },
       folder,

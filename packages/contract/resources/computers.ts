@@ -146,7 +146,9 @@ export const computerRoutes = defineRoutes({
         template: z
           .string()
           .optional()
-          .describe('One of `GET /templates`, by `name` or `ref`; `base` when absent.'),
+          .describe(
+            '`base` when absent, and for a short name that is none of GET /templates. Or a reference, `namespace/name` for its highest version.',
+          ),
         template_transfer: z
           .string()
           .regex(/\S/, 'must not be blank')
@@ -174,6 +176,10 @@ export const computerRoutes = defineRoutes({
       'template_unknown',
       'template_transfer_unknown',
       'template_image_preparing',
+      'template_retired',
+      'template_not_built',
+      'template_family',
+      'templates_incomplete',
       'quota_exceeded',
       'host_no_room',
       'engine_absent',

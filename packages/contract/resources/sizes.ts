@@ -1,4 +1,4 @@
-// Sizes and templates: what a computer can be made as. wire-computers section 1, Part 2 Template.
+// Sizes: named shapes that a computer can be made as. wire-computers section 1.
 
 import { z } from 'zod';
 import { costs } from '../limits.ts';
@@ -20,21 +20,6 @@ const size = z
   .meta({ id: 'Size' });
 export type Size = z.infer<typeof size>;
 
-const template = z
-  .strictObject({
-    name: z.string(),
-    ref: z.string(),
-    label: z.string(),
-    os: z.string(),
-    desktop: z.string().optional(),
-    icon: z.string().optional(),
-    cpu: z.int(),
-    ram_mb: z.int(),
-    disk_gb: z.int().describe('The disk a computer cannot be built below.'),
-  })
-  .meta({ id: 'Template' });
-export type Template = z.infer<typeof template>;
-
 export const sizeRoutes = defineRoutes({
   listSizes: {
     method: 'GET',
@@ -47,17 +32,5 @@ export const sizeRoutes = defineRoutes({
     summary: 'List sizes',
     prose: 'Named shapes for `size` in a create.',
     source: 'wire-computers, section 1',
-  },
-  listTemplates: {
-    method: 'GET',
-    path: '/templates',
-    role: 'viewer',
-    reach: 'scope',
-    cost: costs.fleetListing,
-    answer: { status: 200, schema: z.array(template) },
-    errors: [],
-    summary: 'List templates',
-    prose: 'Images the plan may launch. `X-GC-Incomplete` marks a short list.',
-    source: 'Part 4, Templates',
   },
 });

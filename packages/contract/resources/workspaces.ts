@@ -96,7 +96,12 @@ export const workspaceRoutes = defineRoutes({
         .strictObject({ ok: z.literal(true), revoked_keys: z.int().nonnegative() })
         .meta({ id: 'WorkspaceDeleted' }),
     },
-    errors: ['workspace_unknown', 'workspace_has_computers', 'fleet_unconfirmed'],
+    errors: [
+      'workspace_unknown',
+      'workspace_has_computers',
+      'workspace_has_secrets',
+      'fleet_unconfirmed',
+    ],
     summary: 'Delete an empty workspace',
     prose:
       'Revokes in the same step every API key confined to it, whoever holds it, and answers how many. Webhooks confined to it are deleted with it.',

@@ -8,7 +8,7 @@ import type { Runner } from '../db/database.ts';
 import { seesWorkspace } from '../db/workspaces.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Authority } from './authority.ts';
-import { findTemplate, sizes, transferOf } from './catalog.ts';
+import { sizes } from './catalog.ts';
 import { statusOf } from './computer-record.ts';
 import type { Computers } from './computers.ts';
 import type { Keyed } from './idempotency.ts';
@@ -16,6 +16,7 @@ import type { CommandWish, Lifecycle } from './lifecycle.ts';
 import { admit, type Shape } from './quota.ts';
 import { newId } from './secrets.ts';
 import type { Settled } from './settle.ts';
+import { type TemplateChoice, transferOf } from './template-choice.ts';
 
 export interface CreateWish {
   readonly name?: string | undefined;
@@ -34,19 +35,21 @@ export class ComputerChanges {
   readonly #lifecycle: Lifecycle;
   readonly #computers: Computers;
   readonly #fleet: Fleet;
+  readonly #templates: TemplateChoice;
 
-  constructor(lifecycle: Lifecycle, computers: Computers, fleet: Fleet) {
+  constructor(lifecycle: Lifecycle, computers: Computers, fleet: Fleet, templates: TemplateChoice) {
     this.#lifecycle = lifecycle;
     this.#computers = computers;
     this.#fleet = fleet;
+    this.#templates = templates;
   }
 
   async create(authority: Authority, wish: CreateWish, keyed?: Keyed): Promise<Settled> {
-    const { template, desktop, shape } = shapeWished(wish);
+    const { template, desktop, shape } = await this.#shapeWished(authority, wish);
     const transfer = wish.template_transfer;
-    if (transfer !== undefined && transfer !== transferOf(authority.accountId, wish.template)) {
-      throw new Refusal('template_transfer_unknown');
-    }
+    const belongs =
+      wish.template !== undefined && transfer === transferOf(authority.accountId, template);
+    if (transfer !== undefined && !belongs) throw new Refusal('template_transfer_unknown');
     const start = wish.start ?? true;
     const resolution = wish.resolution ?? defaultResolution;
     if ((await this.#fleet.hosts()).length === 0) throw new Refusal('engine_absent');
@@ -210,6 +213,32 @@ export class ComputerChanges {
     }));
   }
 
+  async #shapeWished(
+    authority: Authority,
+    wish: CreateWish,
+  ): Promise<{ template: string; desktop: string | null; shape: Shape }> {
+    const { size: named, template: wished, template_transfer, cpu, ram_mb, disk_gb } = wish;
+    if (named !== undefined) {
+      const own = [wished, template_transfer, cpu, ram_mb, disk_gb];
+      if (own.some((given) => given !== undefined)) throw new Refusal('size_and_shape');
+      const size = sizes.find(({ id }) => id === named);
+      if (size === undefined) throw new Refusal('size_unknown');
+      const { desktop = null } = await this.#templates.of(authority, size.template);
+      return { template: size.template, desktop, shape: shapeFrom(size) };
+    }
+    const template = await this.#templates.of(authority, wished);
+    return {
+      template: template.name,
+      desktop: template.desktop ?? null,
+      shape: {
+        cpu: cpu ?? template.cpu,
+        ram_mb: ram_mb ?? template.ram_mb,
+        // The template's disk is a floor: less is raised, and charged raised.
+        disk_gb: Math.max(disk_gb ?? 0, template.disk_gb),
+      },
+    };
+  }
+
   async #status(authority: Authority, id: string): Promise<ComputerStatus> {
     const row = await this.#computers.row(authority, id);
     return statusOf(row, await this.#computers.seen(row));
@@ -246,34 +275,6 @@ async function lockedComputer(
   const row = await store.lockComputer(tx, authority, id);
   if (row === undefined) throw new Refusal('computer_unknown');
   return row;
-}
-
-function shapeWished(wish: CreateWish): {
-  template: string;
-  desktop: string | null;
-  shape: Shape;
-} {
-  const { size: named, template: wished, template_transfer, cpu, ram_mb, disk_gb } = wish;
-  if (named !== undefined) {
-    const own = [wished, template_transfer, cpu, ram_mb, disk_gb];
-    if (own.some((given) => given !== undefined)) throw new Refusal('size_and_shape');
-    const size = sizes.find(({ id }) => id === named);
-    if (size === undefined) throw new Refusal('size_unknown');
-    const desktop = findTemplate(size.template)?.desktop ?? null;
-    return { template: size.template, desktop, shape: shapeFrom(size) };
-  }
-  const template = findTemplate(wished);
-  if (template === undefined) throw new Refusal('template_unknown');
-  return {
-    template: template.name,
-    desktop: template.desktop ?? null,
-    shape: {
-      cpu: cpu ?? template.cpu,
-      ram_mb: ram_mb ?? template.ram_mb,
-      // The template's disk is a floor: less is raised, and charged raised.
-      disk_gb: Math.max(disk_gb ?? 0, template.disk_gb),
-    },
-  };
 }
 
 function shapeFrom(size: Shape): Shape {

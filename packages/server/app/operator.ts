@@ -10,7 +10,9 @@ import { type Database, type Runner, violated } from '../db/database.ts';
 import { type HostRow, listHosts, retireHost } from '../db/hosts.ts';
 import { listPlans, type PlanFigure, type PlanRow, updatePlan } from '../db/plans.ts';
 import { applyPlan } from '../db/webhooks.ts';
+import type { Keyring } from '../keyring.ts';
 import { type MintedKey, mintKey, newId } from './secrets.ts';
+import { Vault } from './vault.ts';
 
 /** A mistake of the operator's, told in one sentence. */
 export class OperatorMistake extends Error {}
@@ -49,6 +51,18 @@ export class Operator {
       await keep(made);
       return made;
     });
+  }
+
+  /** Seals every stored value anew, with a key that is added to the keyring. */
+  async rotateKeyring(keyring: Keyring): ReturnType<Vault['rotate']> {
+    return new Vault(this.#database, keyring).rotate();
+  }
+
+  /** Makes a keyring the service's own in place of one that is lost. */
+  async adoptKeyring(keyring: Keyring): ReturnType<Vault['rotate']> {
+    const vault = new Vault(this.#database, keyring);
+    await vault.adopt();
+    return vault.rotate();
   }
 
   async listAccounts(): Promise<accounts.AccountRow[]> {

@@ -17,7 +17,7 @@ import {
 } from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
 import { type OperationRow, setOperation } from '../db/operations.ts';
-import { transferOf } from './catalog.ts';
+import { transferOf } from './template-choice.ts';
 import { recordOf, uncharged } from './computer-record.ts';
 
 export interface Settled {

@@ -14,18 +14,18 @@ import {
 } from '@cubicle/contract/resources/webhooks.ts';
 import type { Database, Runner } from '../db/database.ts';
 import { planOfAccount } from '../db/plans.ts';
+import { aboutWebhook } from '../db/sealed-values.ts';
 import * as deliveries from '../db/webhook-deliveries.ts';
 import * as store from '../db/webhooks.ts';
-import type { Keyring } from '../keyring.ts';
 import { type AddressCheck, AddressRefused } from '../webhooks/address.ts';
 import { newSecret, secretText } from '../webhooks/signature.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { newId } from './secrets.ts';
+import type { Vault } from './vault.ts';
 
 export interface WebhooksParts {
   readonly database: Database;
-  /** Absent where this server has another keyring than the database's secrets were sealed with. */
-  readonly keyring: Keyring | undefined;
+  readonly vault: Vault;
   readonly check: AddressCheck;
   readonly date: () => Date;
 }
@@ -54,7 +54,7 @@ export class Webhooks {
     const url = await this.#accepted(wish.url);
     const id = newId('webhook');
     const secret = newSecret();
-    const sealed = this.#seal(id, secret);
+    const sealed = await this.#parts.vault.seal(secret, aboutWebhook(id));
     return changeAs(database, authority, 'member', async (tx) => {
       const { accountId, workspaceId } = authority;
       const most = await requirePlan(tx, accountId);
@@ -110,10 +110,11 @@ export class Webhooks {
   /** Rule 11: the old secret signs for another 24 hours, and one before it no longer. */
   async rotate(authority: Authority, id: string): Promise<WebhookWithSecret> {
     const secret = newSecret();
+    const sealed = await this.#parts.vault.seal(secret, aboutWebhook(id));
     return this.#change(authority, id, async (tx) => {
       const now = this.#parts.date();
       const until = new Date(now.getTime() + limits.webhookHours * hourMs);
-      const row = await store.rotateSecret(tx, id, this.#seal(id, secret), until, now);
+      const row = await store.rotateSecret(tx, id, sealed, until, now);
       return { ...webhookOf(row), secret: secretText(secret) };
     });
   }
@@ -223,12 +224,6 @@ export class Webhooks {
       }
       throw new Refusal('webhook_unresolved', { host: refusal.host });
     }
-  }
-
-  #seal(id: string, secret: Buffer): Buffer {
-    const { keyring } = this.#parts;
-    if (keyring === undefined) throw new Refusal('keyring_foreign');
-    return keyring.seal(id, secret);
   }
 }
 

@@ -6,6 +6,7 @@ import { limits } from '@cubicle/contract/limits.ts';
 import type { Workspace, WorkspaceMember } from '@cubicle/contract/resources/workspaces.ts';
 import { revokeConfinedKeys } from '../db/api-keys.ts';
 import { type Database, violated } from '../db/database.ts';
+import { countSecretsIn } from '../db/secrets.ts';
 import { deleteConfinedWebhooks } from '../db/webhooks.ts';
 import * as store from '../db/workspaces.ts';
 import { type Authority, changeAs, type Gatekeeper } from './authority.ts';
@@ -66,6 +67,11 @@ export class Workspaces {
       if (computers > 0) {
         const count = computers === 1 ? '1 computer' : `${computers} computers`;
         throw new Refusal('workspace_has_computers', { count });
+      }
+      const secrets = await countSecretsIn(tx, accountId, id);
+      if (secrets > 0) {
+        const count = secrets === 1 ? '1 secret' : `${secrets} secrets`;
+        throw new Refusal('workspace_has_secrets', { count });
       }
       const keys = await revokeConfinedKeys(tx, accountId, id);
       await deleteConfinedWebhooks(tx, accountId, id);

@@ -127,6 +127,13 @@ CREATE TABLE idempotency_keys (
 CREATE INDEX idempotency_keys_age ON idempotency_keys USING btree (created_at);
 CREATE INDEX idempotency_keys_operation ON idempotency_keys USING btree (operation_id);
 
+CREATE TABLE keyring_check (
+  one boolean NOT NULL DEFAULT true,
+  sealed bytea NOT NULL,
+  CONSTRAINT keyring_check_one_check CHECK (one),
+  CONSTRAINT keyring_check_pkey PRIMARY KEY (one)
+);
+
 CREATE TABLE members (
   account_id text NOT NULL,
   user_id text NOT NULL,
@@ -217,10 +224,41 @@ CREATE TABLE schema_migrations (
   CONSTRAINT schema_migrations_pkey PRIMARY KEY (name)
 );
 
+CREATE TABLE secrets (
+  id text NOT NULL,
+  seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  account_id text NOT NULL,
+  workspace_id text,
+  name text,
+  sealed bytea,
+  revision_id text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  updated_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  last_used_at timestamp with time zone,
+  deleted_at timestamp with time zone,
+  CONSTRAINT secrets_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT secrets_erased CHECK ((((deleted_at IS NULL) = (name IS NOT NULL)) AND ((deleted_at IS NULL) = (sealed IS NOT NULL)))),
+  CONSTRAINT secrets_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX secrets_name_taken ON secrets USING btree (account_id, workspace_id, lower((name COLLATE "C"))) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
+CREATE INDEX secrets_of_account ON secrets USING btree (account_id, seq);
+
 CREATE TABLE service_keys (
   name text NOT NULL,
   secret bytea NOT NULL,
   CONSTRAINT service_keys_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE templates (
+  account_id text NOT NULL,
+  name text NOT NULL,
+  version integer[] NOT NULL,
+  document text NOT NULL,
+  doc_digest text NOT NULL,
+  published_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  retired_at timestamp with time zone,
+  CONSTRAINT templates_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT templates_pkey PRIMARY KEY (account_id, name, version)
 );
 
 CREATE TABLE users (

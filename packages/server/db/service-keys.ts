@@ -8,11 +8,6 @@ const ensure = sql(`
   INSERT INTO service_keys AS k (name, secret) VALUES ($1, $2)
   ON CONFLICT (name) DO UPDATE SET secret = k.secret RETURNING secret`);
 
-/** `made` is kept where there is none yet. */
-export async function serviceKey(
-  db: Runner,
-  name: string,
-  made: Buffer = randomBytes(32),
-): Promise<Buffer> {
-  return only(await db.run<{ secret: Buffer }>(ensure, [name, made])).secret;
+export async function serviceKey(db: Runner, name: string): Promise<Buffer> {
+  return only(await db.run<{ secret: Buffer }>(ensure, [name, randomBytes(32)])).secret;
 }

@@ -68,6 +68,11 @@ export class Fleet {
     return { computers, silent };
   }
 
+  /** How many hosts do not answer. */
+  async silentHosts(): Promise<number> {
+    return (await this.view()).silent.size;
+  }
+
   /**
    * A host with room for this much more memory and disk, the emptiest first. Their rows stay locked until
    * the transaction ends, so that two placements do not both take the last room.

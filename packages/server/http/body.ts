@@ -1,4 +1,4 @@
-// Reads a JSON request body: never more than its cap, never for longer than it may take.
+// Reads request bodies: never more than its cap, never for longer than it may take.
 
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
@@ -22,16 +22,28 @@ export async function readJsonBody(
   times: BodyTimes,
   proceed: () => void,
 ): Promise<unknown> {
-  const tooLarge = capped(request, body.cap);
+  if (!isUtf8(request.headers['content-type'])) {
+    capped(request, body.cap);
+    throw new Refusal('body_encoding');
+  }
+  return parse(await readBytes(request, body.cap, times, proceed), body.schema);
+}
+
+/** The whole body as it is, whatever its type. */
+export async function readBytes(
+  request: IncomingMessage,
+  cap: number,
+  times: BodyTimes,
+  proceed: () => void,
+): Promise<Buffer> {
+  const tooLarge = capped(request, cap);
   const { 'content-encoding': encoding, 'transfer-encoding': transfer } = request.headers;
   const plain = encoding === undefined || encoding.toLowerCase() === 'identity';
   // Node takes the chunks apart and leaves any coding before that in place.
   const whole = transfer === undefined || transfer.trim().toLowerCase() === 'chunked';
   if (!plain || !whole) throw new Refusal('body_encoding');
-  if (!isUtf8(request.headers['content-type'])) throw new Refusal('body_encoding');
   proceed();
-  const bytes = await collect(request, body.cap, times, tooLarge);
-  return parse(bytes, body.schema);
+  return collect(request, cap, times, tooLarge);
 }
 
 /** Refuses a body that announces more than its cap; answers the refusal for one that does not. */

@@ -9,7 +9,7 @@ import type { Budget } from '../app/budget.ts';
 import { checkKey, isKnownKey, type Keyed, replayOf, requestDigest } from '../app/idempotency.ts';
 import type { KeyUses } from '../app/key-uses.ts';
 import type { Database } from '../db/database.ts';
-import { type BodyTimes, readJsonBody, readUpload } from './body.ts';
+import { type BodyTimes, readBytes, readJsonBody, readUpload } from './body.ts';
 import { readQuery } from './query.ts';
 import type { Entry } from '../routes/handler.ts';
 import { type Exchange, send, sendAnswer, sendJson } from './reply.ts';
@@ -71,6 +71,8 @@ export class Door {
     requireStanding(authority, route);
     const query = route.query && readQuery(exchange.query, route.query);
     const body = route.body && (await readJsonBody(request, route.body, bodyTimes, proceed));
+    const document =
+      route.document && (await readBytes(request, route.document.cap, bodyTimes, proceed));
     const upload = route.upload && readUpload(request, route.upload.cap, bodyTimes, proceed);
     const keyed = key === undefined ? undefined : keyedCall(key, [method, request.url, body]);
     const replay = keyed && (await replayOf(database, authority, keyed));
@@ -84,6 +86,7 @@ export class Door {
       parameters: verdict.parameters,
       query,
       body,
+      document,
       keyed,
       range: method === 'HEAD' ? undefined : range,
       upload,

@@ -84,6 +84,11 @@ function basics(): Html {
   </section>`;
 }
 
+function bodyCap({ body, document }: Route): Html | string {
+  const cap = (body ?? document)?.cap;
+  return cap === undefined ? '' : html`<span>body at most <b>${sizeInWords(cap)}</b></span>`;
+}
+
 function section(name: string, route: Route): Html {
   const { query, request, answer } = schemasOf(route);
   return html`<section id="${name}">
@@ -95,7 +100,7 @@ function section(name: string, route: Route): Html {
       ><span>cost <b>${route.cost}</b></span
       >${route.reach === 'account' ? html`<span>account-wide key</span>` : ''}${
         route.idempotent ? html`<span>honours <code>Idempotency-Key</code></span>` : ''
-      }${route.body ? html`<span>body at most <b>${sizeInWords(route.body.cap)}</b></span>` : ''}
+      }${bodyCap(route)}
     </p>
     ${
       query.length > 0

@@ -14,6 +14,7 @@ type Infer<Schema> = Schema extends z.ZodType ? z.infer<Schema> : never;
 type Body<R extends Route> = R extends { readonly body: { readonly schema: infer S } }
   ? Infer<S>
   : undefined;
+type Document<R extends Route> = R extends { readonly document: object } ? Buffer : undefined;
 type Query<R extends Route> = R extends { readonly query: infer S } ? Infer<S> : undefined;
 
 export interface Call<R extends Route> {
@@ -21,6 +22,8 @@ export interface Call<R extends Route> {
   readonly parameters: Parameters<R['path']>;
   readonly query: Query<R>;
   readonly body: Body<R>;
+  /** The bytes of a route's document. */
+  readonly document: Document<R>;
   /** Present when the route honours `Idempotency-Key` and one was sent. */
   readonly keyed: Keyed | undefined;
   readonly range: string | undefined;
@@ -43,10 +46,11 @@ export interface Entry {
   readonly name: string;
   readonly route: Route;
   readonly handle: (
-    call: Omit<Call<Route>, 'parameters' | 'query' | 'body'> & {
+    call: Omit<Call<Route>, 'parameters' | 'query' | 'body' | 'document'> & {
       readonly parameters: Readonly<Record<string, string>>;
       readonly query: unknown;
       readonly body: unknown;
+      readonly document: Buffer | undefined;
     },
   ) => Promise<unknown>;
 }

@@ -5,6 +5,5 @@ import type { Handlers } from './handler.ts';
 export function sizeHandlers(catalog: Catalog): Handlers<typeof sizeRoutes> {
   return {
     listSizes: ({ authority }) => catalog.sizes(authority),
-    listTemplates: ({ authority }) => catalog.templates(authority),
   };
 }

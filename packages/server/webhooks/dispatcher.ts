@@ -18,6 +18,7 @@ import {
   takeLanes,
   type Target,
 } from '../db/webhook-lanes.ts';
+import { aboutWebhook } from '../db/sealed-values.ts';
 import type { Keyring } from '../keyring.ts';
 import type { AttemptResult, Sender } from './attempt.ts';
 import { fetchedAtOnce, isServed, Lane } from './lane.ts';
@@ -196,10 +197,11 @@ export class Dispatcher {
 
   #open({ webhook_id: id, url, secret, previous_secret, previous_until }: Target): Lane['opened'] {
     const { keyring } = this.#parts;
+    const about = aboutWebhook(id);
     return {
       url,
-      secret: keyring.open(id, secret),
-      previous: previous_secret === null ? undefined : keyring.open(id, previous_secret),
+      secret: keyring.open(secret, about),
+      previous: previous_secret === null ? undefined : keyring.open(previous_secret, about),
       previousUntil: previous_until ?? undefined,
     };
   }

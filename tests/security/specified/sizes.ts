@@ -1,4 +1,4 @@
-// Sizes and templates: wire-computers section 1, Part 4 Templates.
+// Sizes: wire-computers section 1.
 
 import assert from 'node:assert/strict';
 import { type Specified, usual } from './shape.ts';
@@ -14,21 +14,6 @@ export const sizeOperations: Record<string, Specified> = {
         prepare: async () => ({
           changes: [],
           proves: ({ body }) => assert.ok(body.some(({ id }: { id: string }) => id === 'large')),
-        }),
-      },
-    ],
-  },
-  listTemplates: {
-    ...usual,
-    method: 'GET',
-    path: '/templates',
-    role: 'viewer',
-    cost: 5,
-    calls: [
-      {
-        prepare: async () => ({
-          changes: [],
-          proves: ({ body }) => assert.equal(body[0].name, 'base'),
         }),
       },
     ],
