@@ -29,7 +29,9 @@ export interface TestService {
     key?: { workspace?: string; manageKeys?: boolean },
   ): Promise<{ email: string; userId: string; keyId: string; raw: string; as: Client }>;
   /** Another server process's worth of service on the same database. */
-  beside(): Promise<{ as(key?: string): Client; stop(): Promise<void> }>;
+  beside(
+    settings?: Readonly<Record<string, string>>,
+  ): Promise<{ as(key?: string): Client; stop(): Promise<void> }>;
   /** Only with `simulated`. */
   readonly host: SimulatedHost;
   /** Makes a host of the test's own known. */
@@ -58,7 +60,7 @@ export async function startService({
 }: TestOptions = {}): Promise<TestService> {
   const kept = await makeDatabase();
   const folders: string[] = [];
-  const launch = async () => {
+  const launch = async (other: Readonly<Record<string, string>> = {}) => {
     const folder = await mkdtemp(join(tmpdir(), 'cubicle-service-'));
     folders.push(folder);
     const settings = readSettings(
@@ -71,6 +73,7 @@ export async function startService({
         CUBICLE_LOG: 'silent',
         CUBICLE_ENGINE: simulated ? 'simulated' : 'none',
         ...further,
+        ...other,
       },
       folder,
     );
@@ -102,8 +105,8 @@ export async function startService({
       const { id, raw } = await operator.createKey({ account, email, ...key, manageKeys });
       return { email, userId: user.id, keyId: id, raw, as: as(raw) };
     },
-    async beside() {
-      const other = await launch();
+    async beside(settings) {
+      const other = await launch(settings);
       return { as: clientOf(other.baseUrl), stop: () => other.stop() };
     },
     get host() {

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import { sql } from '../../packages/server/db/database.ts';
 import { trimDeliveries } from '../../packages/server/db/webhook-deliveries.ts';
@@ -399,5 +402,55 @@ suite('deliveries', () => {
     ]);
     assert.equal(rows.length, 0);
     assert.equal(receiver.received.length, 4);
+  });
+
+  test('Part 6.1 3: four at a time also where several servers share the queue, and each is sent once', async () => {
+    const others = [await ground.service.beside(), await ground.service.beside()];
+    try {
+      const hanging = new Set<() => void>();
+      receiver.answer = (_request, response) => void hanging.add(() => response.end());
+      const { id } = await subscribed(as, receiver.url);
+      for (let n = 0; n < 20; n += 1) await tested(as, id);
+      await until('all have arrived', () => {
+        for (const answer of hanging) answer();
+        return receiver.received.length >= 20;
+      });
+      await until('all are delivered', async () =>
+        (await deliveriesOf(as, id)).every(({ state }) => state === 'delivered'),
+      );
+      assert.equal(receiver.open.most, 4);
+      assert.deepEqual([new Set(receiver.ids).size, receiver.received.length], [20, 20]);
+    } finally {
+      for (const other of others) await other.stop();
+    }
+  });
+
+  test('a server with another keyring seals and sends nothing, and reads as before', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'cubicle-foreign-'));
+    const foreign = await ground.service.beside({ CUBICLE_KEYRING: join(folder, 'keyring') });
+    try {
+      const { account } = await ground.service.account();
+      const { raw } = await ground.service.member(account.id, 'member');
+      const own = await subscribed(ground.service.as(raw), receiver.url);
+      const beside = foreign.as(raw);
+      assertRefused(await beside.post('/webhooks', { url: receiver.url }), 503);
+      assertRefused(await beside.send('POST', `/webhooks/${own.id}/rotate`), 503);
+      good(await beside.get('/webhooks'));
+      await tested(beside, own.id);
+      await until('the other server sends it', () => receiver.received.length === 1);
+      assert.equal(receiver.events(own.secret).length, 1);
+    } finally {
+      await foreign.stop();
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  test('what comes of attempts is counted by outcome', async () => {
+    receiver.answer = status(500);
+    const { id } = await subscribed(as, receiver.url);
+    await tested(as, id);
+    await reaches(id, 'pending', 1);
+    const { text } = await as.get(`${ground.service.origin}/metrics`);
+    assert.match(text, /cubicle_webhook_attempt_seconds_count\{outcome="status 5xx"\} [1-9]/);
   });
 });

@@ -218,21 +218,22 @@ const dropSome = sql(`
   UPDATE webhook_deliveries SET state = 'dropped', next_at = NULL, last_error = $2
   WHERE id IN (
     SELECT id FROM webhook_deliveries
-    WHERE webhook_id = $1 AND state = 'pending' AND next_at <= $3
+    WHERE webhook_id = $1 AND state = 'pending' AND next_at <= $3 AND id <> ALL($5)
     ORDER BY next_at, seq LIMIT $4 FOR UPDATE SKIP LOCKED)
   RETURNING 1`);
 
 /** Rows that one statement drops. */
 const droppedAtOnce = 1_000;
 
-/** Some of those due by this time; false when there are no more. */
+/** Some of those due by this time, but for those under way; false when there are no more. */
 export async function dropPending(
   db: Runner,
   webhookId: string,
   why: string,
   dueBy: Date | 'infinity',
+  underWay: readonly string[],
 ): Promise<boolean> {
-  const rows = await db.run(dropSome, [webhookId, why, dueBy, droppedAtOnce]);
+  const rows = await db.run(dropSome, [webhookId, why, dueBy, droppedAtOnce, underWay]);
   return rows.length === droppedAtOnce;
 }
 

@@ -71,14 +71,20 @@ export class Sender {
 
   /** Never throws but when `ending` breaks it off. */
   async send(shipment: Shipment, ending: AbortSignal): Promise<AttemptResult> {
-    const timeout = AbortSignal.timeout(this.#parts.timeoutMs ?? limits.webhookAttemptMs);
-    const signal = AbortSignal.any([timeout, ending]);
+    ending.throwIfAborted();
+    // One controller and one timer, cleared: a signal that times out by itself would outlive the attempt.
+    const cut = new AbortController();
+    const timer = setTimeout(() => cut.abort(), this.#parts.timeoutMs ?? limits.webhookAttemptMs);
+    const breakOff = () => cut.abort();
+    ending.addEventListener('abort', breakOff, { once: true });
     try {
-      return await this.#attempt(shipment, signal);
+      return await this.#attempt(shipment, cut.signal);
     } catch (error) {
-      if (timeout.aborted) return failed('timeout');
       ending.throwIfAborted();
-      return failed(wordFor(error));
+      return failed(cut.signal.aborted ? 'timeout' : wordFor(error));
+    } finally {
+      clearTimeout(timer);
+      ending.removeEventListener('abort', breakOff);
     }
   }
 
@@ -162,13 +168,18 @@ function aborting<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Val
 }
 
 /** To its end or to the bound, where the connection ends with it. */
-async function readSome(response: IncomingMessage): Promise<void> {
-  let size = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    // Leaving the loop ends the connection.
-    if (size > mostBody) return;
-  }
+function readSome(response: IncomingMessage): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let size = 0;
+    response.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= mostBody) return;
+      resolve();
+      response.destroy();
+    });
+    response.on('end', resolve);
+    response.on('error', reject);
+  });
 }
 
 const redirects = new Set([301, 302, 303, 307, 308]);

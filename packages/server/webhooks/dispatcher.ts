@@ -2,6 +2,7 @@
 // Any number of processes do so on one queue.
 
 import { randomBytes } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { limits } from '@cubicle/contract/limits.ts';
 import type { Database } from '../db/database.ts';
@@ -71,6 +72,8 @@ export class Dispatcher {
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
+    // Every attempt listens to it.
+    setMaxListeners(0, this.#ending.signal);
     const { database, date, log } = parts;
     const written = (writes: readonly DeliveryWrite[]) => this.#written(writes);
     this.#ledger = new Ledger({ database, holder: this.#holder, date, written, log });
@@ -211,7 +214,7 @@ export class Dispatcher {
     lane.forget();
     const dueBy = reason === 'failing' ? 'infinity' : date();
     const why = reason === 'failing' ? 'the subscription failed' : 'the subscription is disabled';
-    const more = await dropPending(database, lane.id, why, dueBy);
+    const more = await dropPending(database, lane.id, why, dueBy, lane.known);
     lane.hinted = more;
     if (more) this.#again = true;
   }

@@ -30,6 +30,7 @@ export class Intake {
   readonly #holder = randomBytes(8).toString('hex');
   readonly #ending = new AbortController();
   readonly #reading = new Map<string, Promise<void>>();
+  readonly #away = new Set<string>();
   #watching: Promise<void> | undefined;
 
   constructor(parts: IntakeParts) {
@@ -68,10 +69,13 @@ export class Intake {
         // Read anew each time: where another process went on, this is known here.
         const from = await cursorOf(this.#parts.database, host.id);
         const page = await host.events(from, { waitMs, most: pageEvents, signal });
+        this.#away.delete(host.id);
         if (page.cursor !== from || page.events.length > 0) await this.#queue(host.id, from, page);
       }
     } catch (error) {
-      if (!signal.aborted) this.#parts.log(error);
+      // A host that stays away is told once.
+      if (!signal.aborted && !this.#away.has(host.id)) this.#parts.log(error);
+      this.#away.add(host.id);
     }
     await this.#pause(againMs);
   }

@@ -48,8 +48,9 @@ export class Lane {
     return this.#ready.length === 0 && this.#known.size === 0 && !(this.hinted && !this.yields);
   }
 
-  get underWay(): number {
-    return this.#underWay.size;
+  /** What is under way, or has ended and is not yet written. */
+  get known(): string[] {
+    return [...this.#known];
   }
 
   /** What was fetched and not begun is forgotten: it is still in the queue. */
