@@ -93,7 +93,11 @@ function pageContext(): void {
 
   test('wire-guest 2: what a page shows is told with its places, but no password', async () => {
     await browse('usual.html');
-    const dom = await shown('usual');
+    // What is in its frame comes last.
+    const dom = await until('all of it is there', async () => {
+      const seen = await shown('usual');
+      return seen.elements.some(({ name }: Element) => name === 'Inner') ? seen : undefined;
+    });
     assert.equal(dom.url, 'http://127.0.0.1:8000/usual.html');
     assert.equal(dom.title, 'Usual');
     assert.equal(dom.truncated, false);
