@@ -38,7 +38,7 @@ const testTitle = /\b(?:test|it)\(\s*(['"`])((?:Part \d|wire-).*?)\1/gs;
 
 function findProofs(): Map<string, Proof[]> {
   const proofs = new Map<string, Proof[]>();
-  for (const file of globSync('tests/**/*.test.ts', { cwd: root }).toSorted()) {
+  for (const file of globSync('tests/**/*.{test,suite}.ts', { cwd: root }).toSorted()) {
     for (const match of readFileSync(join(root, file), 'utf8').matchAll(testTitle)) {
       const [named = '', ...rest] = (match[2] as string).split(': ');
       const title = rest.join(': ');

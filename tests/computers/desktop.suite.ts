@@ -1,24 +1,18 @@
 // A real desktop seen and driven through the API, and looked at from the other side with its own tools.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
+import { before, test } from 'node:test';
 import { assertRefused } from '../support/assertions.ts';
 import { until } from '../support/until.ts';
-import { ComputerGround } from './ground.ts';
+import type { ComputerGround } from './ground.ts';
 
-const ability = await canRunEngine();
-if (!ability.can) test('a desktop', { skip: ability.reason });
-else describe('a desktop', desktop);
-
-function desktop(): void {
+export function desktop(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let id: string;
   before(async () => {
-    ground = await ComputerGround.open();
+    ground = theGround();
     id = await ground.desktop({ size: 'medium' });
   });
-  after(() => ground?.close());
 
   const inDesktop = (command: string) => ground.run(id, command, { session: 'desktop' });
   const input = (json: object, query = '') =>

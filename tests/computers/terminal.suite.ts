@@ -1,25 +1,19 @@
 // The terminal socket of a real computer.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, test } from 'node:test';
-import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
+import { afterEach, before, test } from 'node:test';
 import { until } from '../support/until.ts';
-import { ComputerGround } from './ground.ts';
+import type { ComputerGround } from './ground.ts';
 import { ClientSocket } from './socket.ts';
 
-const ability = await canRunEngine();
-if (!ability.can) test('the terminal socket', { skip: ability.reason });
-else describe('the terminal socket', terminals);
-
-function terminals(): void {
+export function terminals(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let id: string;
   const open: ClientSocket[] = [];
   before(async () => {
-    ground = await ComputerGround.open();
+    ground = theGround();
     id = await ground.desktop({ size: 'medium' });
   });
-  after(() => ground?.close());
   afterEach(async () => {
     for (const socket of open.splice(0)) await socket.close();
   });

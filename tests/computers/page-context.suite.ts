@@ -2,10 +2,9 @@
 // passwords; of pages that mean harm no more than is bounded.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
+import { before, test } from 'node:test';
 import { until } from '../support/until.ts';
-import { ComputerGround } from './ground.ts';
+import type { ComputerGround } from './ground.ts';
 import { curiousPage, hostilePage, hungPage, usualPage } from './pages.ts';
 
 interface Element {
@@ -20,15 +19,11 @@ interface Element {
   readonly href?: string;
 }
 
-const ability = await canRunEngine();
-if (!ability.can) test('the context of a page', { skip: ability.reason });
-else describe('the context of a page', pageContext);
-
-function pageContext(): void {
+export function pageContext(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let id: string;
   before(async () => {
-    ground = await ComputerGround.open();
+    ground = theGround();
     id = await ground.desktop({ size: 'medium' });
     const pages = {
       usual: usualPage,
@@ -45,7 +40,6 @@ function pageContext(): void {
       'cd /srv/pages && (setsid python3 -m http.server --bind 127.0.0.1 8000 > /dev/null 2>&1 &)',
     );
   });
-  after(() => ground?.close());
 
   const browse = (page: string) =>
     ground.run(
