@@ -22,12 +22,7 @@ const files = (asked.length === 0 ? ['tests'] : asked)
     const whole = join(root, path);
     return statSync(whole).isDirectory() ? globSync(join(whole, '**/*.test.ts')) : [whole];
   })
-  .toSorted((a, b) => late(a) - late(b) || (a < b ? -1 : 1));
-
-/** The longest first, so that at the end nobody waits for one of them alone. */
-function late(file: string): number {
-  return /\/(desktops|crash|authority-matrix)\.test\.ts$/.test(file) ? 0 : 1;
-}
+  .toSorted();
 
 if (files.some((file) => /\/tests\/(computers|host)\//.test(file))) await prepareEngine();
 const dataDir = await mkdtemp(join(tmpdir(), 'cubicle-tests-'));
