@@ -1,7 +1,8 @@
 // The first account's key, kept for the operator in the data folder, readable by its owner alone.
 
-import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { replaceKept, sweepDrafts } from './kept-file.ts';
 
 export interface FirstKey {
   base_url: string;
@@ -14,22 +15,12 @@ export function firstKeyPath(dataDir: string): string {
 }
 
 export async function keepFirstKey(dataDir: string, key: FirstKey): Promise<void> {
-  await mkdir(dataDir, { recursive: true });
-  const path = firstKeyPath(dataDir);
-  const draft = `${path}.${process.pid}.draft`;
-  const file = await open(draft, 'w', 0o600);
-  try {
-    await file.chmod(0o600);
-    await file.writeFile(`${JSON.stringify(key, null, 2)}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(draft, path);
+  await replaceKept(firstKeyPath(dataDir), `${JSON.stringify(key, null, 2)}\n`);
 }
 
 /** Follows the service to the address it listens on now. */
 export async function refreshFirstKey(dataDir: string, baseUrl: string): Promise<boolean> {
+  await sweepDrafts(firstKeyPath(dataDir));
   const text = await readFile(firstKeyPath(dataDir), 'utf8').catch(() => undefined);
   if (text === undefined) return false;
   const kept = JSON.parse(text) as FirstKey;

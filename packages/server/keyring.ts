@@ -2,9 +2,8 @@
 // the database, so that a copy of the database alone tells nothing.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
-import { link, mkdir, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { placeKept, replaceKept, sweepDrafts } from './kept-file.ts';
 
 /** A sealed value: format, key id, nonce, tag, then as many bytes as the plain text. */
 const format = 1;
@@ -39,7 +38,8 @@ export class Keyring {
 
   /** Makes the file with a first key where there is none. */
   static async open(path: string): Promise<Keyring> {
-    await makeFirst(path);
+    await sweepDrafts(path);
+    if (!existsSync(path)) await placeKept(path, textOf([newKey()]));
     return new Keyring(path);
   }
 
@@ -93,10 +93,7 @@ export class Keyring {
   }
 
   async #write(keys: readonly Key[]): Promise<void> {
-    const draft = `${this.#path}.${process.pid}.draft`;
-    await writeSynced(draft, keys);
-    await rename(draft, this.#path);
-    await syncFolder(this.#path);
+    await replaceKept(this.#path, textOf(keys));
     this.#read();
   }
 
@@ -139,45 +136,9 @@ function newKey(): Key {
   };
 }
 
-/** Several processes may start at once: a link takes the place only where nothing is. */
-async function makeFirst(path: string): Promise<void> {
-  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
-  await mkdir(dirname(path), { recursive: true });
-  const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.draft`;
-  try {
-    await writeSynced(draft, [newKey()]);
-    await link(draft, path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
-    await syncFolder(path);
-  } finally {
-    await rm(draft, { force: true });
-  }
-}
-
-async function writeSynced(path: string, keys: readonly Key[]): Promise<void> {
-  const file = await open(path, 'w', 0o600);
-  try {
-    await file.chmod(0o600);
-    const shown = keys.map(({ id, key, made_at }) => ({
-      id,
-      key: key.toString('base64'),
-      made_at,
-    }));
-    await file.writeFile(`${JSON.stringify({ version: 1, keys: shown }, null, 2)}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(dirname(path), 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+function textOf(keys: readonly Key[]): string {
+  const shown = keys.map(({ id, key, made_at }) => ({ id, key: key.toString('base64'), made_at }));
+  return `${JSON.stringify({ version: 1, keys: shown }, null, 2)}\n`;
 }
 
 /** Changes whenever the file is replaced. Refuses one that others can read. */
