@@ -3,7 +3,7 @@
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Devices, Hand, Keys, Point } from '../desktop/devices.ts';
 import type { Size } from '../x11/picture/picture.ts';
-import { unlessAborted } from '../x11/protocol/waiting.ts';
+import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 import { Compositor } from './compositor.ts';
 import { Grip } from './grip.ts';
 import { VirtualHand } from './hand.ts';

@@ -15,7 +15,8 @@ import {
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { limits } from '@cubicle/contract/limits.ts';
 import type { Execution } from './executions.ts';
-import { type Guest, unlessAborted } from './guest.ts';
+import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
+import type { Guest } from './guest.ts';
 import { failed, outcome, refusedCommand, type Result } from './result.ts';
 import { output, type Output } from './streams.ts';
 

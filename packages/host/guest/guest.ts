@@ -1,6 +1,7 @@
 // One computer's agent as the host sees it: who is connected, whether the desktop is ready, and which
 // commands run in the background.
 
+import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 import type { Channel } from '@cubicle/contract/guest/channel.ts';
 import { ChannelFailure } from '@cubicle/contract/guest/channel.ts';
 import type {
@@ -163,18 +164,5 @@ export class Guest {
     this.#ready = ready;
     this.#change.resolve();
     this.#change = Promise.withResolvers();
-  }
-}
-
-/** The work goes on; only waiting for it ends. */
-export async function unlessAborted<T>({ signal }: Context, work: Promise<T>): Promise<T> {
-  signal.throwIfAborted();
-  const ended = Promise.withResolvers<never>();
-  const abort = () => ended.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work, ended.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }

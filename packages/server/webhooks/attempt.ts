@@ -5,6 +5,7 @@ import { Agent, type AgentOptions, request as httpsRequest, type RequestOptions 
 import { isIPv6, type LookupFunction } from 'node:net';
 import { createSecureContext, getCACertificates } from 'node:tls';
 import { limits } from '@cubicle/contract/limits.ts';
+import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 import { type AddressCheck, AddressRefused } from './address.ts';
 import { signatures } from './signature.ts';
 
@@ -94,7 +95,8 @@ export class Sender {
 
   async #attempt(shipment: Shipment, signal: AbortSignal): Promise<AttemptResult> {
     const url = new URL(shipment.url);
-    const addresses = await aborting(this.#parts.check.addresses(url, signal), signal);
+    // A look-up that does not hear of the end is not waited for.
+    const addresses = await unlessAborted({ signal }, this.#parts.check.addresses(url, signal));
     const timestamp = Math.floor(this.#parts.date().getTime() / 1_000);
     const { id, subscription, body, secrets } = shipment;
     const headers = {
@@ -157,15 +159,6 @@ function answering(addresses: readonly string[]): LookupFunction {
 }
 
 class StaleConnection extends Error {}
-
-/** A look-up that does not hear of the end is not waited for. */
-function aborting<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
-}
 
 /** To its end or to the bound, where the connection ends with it. */
 function readSome(response: IncomingMessage): Promise<void> {

@@ -2,30 +2,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
+import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 import { DisplayError } from './trouble.ts';
 
 export async function pause({ signal }: Context, ms: number): Promise<void> {
   signal.throwIfAborted();
   // Why the caller left is told, and not only that.
   await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
-}
-
-/** Answers as `work` does, or as soon as the caller leaves; `work` goes on by itself then. */
-export async function unlessAborted<Result>(
-  { signal }: Context,
-  work: Promise<Result>,
-): Promise<Result> {
-  const left = Promise.withResolvers<never>();
-  const leave = () => left.reject(signal.reason);
-  if (signal.aborted) leave();
-  signal.addEventListener('abort', leave, { once: true });
-  try {
-    return await Promise.race([work, left.promise]);
-  } finally {
-    signal.removeEventListener('abort', leave);
-    // Whoever left does not hear of a failure any more.
-    work.catch(() => {});
-  }
 }
 
 /** Does `work` with a deadline of its own besides its caller's. */

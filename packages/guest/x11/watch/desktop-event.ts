@@ -1,7 +1,7 @@
 // What a watcher of the desktop is told (specification Part 6.2), and the queue in which it waits.
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { unlessAborted } from '../protocol/waiting.ts';
+import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 import type { WindowInfo } from '../windows/window.ts';
 
 export type Selection = 'clipboard' | 'primary';

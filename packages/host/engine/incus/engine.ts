@@ -14,7 +14,8 @@ import type { IncusClient } from './client.ts';
 import { findImage, importImage, listImages, removeImage } from './images.ts';
 import { isWhole, labelConfig, limits, rootDisk, toInstance } from './instance.ts';
 import { Instances, pathOf } from './instances.ts';
-import { patiently, unlessAborted } from './patience.ts';
+import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
+import { patiently } from './patience.ts';
 import type { Place } from './place.ts';
 
 /** The longest that the steps of a change may take together, above the client's bound for a single one. */

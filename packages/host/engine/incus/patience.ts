@@ -31,21 +31,3 @@ export async function patiently<Result>(
     }
   }
 }
-
-/** Answers as `work` does, or as soon as the caller gives up; `work` goes on by itself then. */
-export async function unlessAborted<Result>(
-  { signal }: Context,
-  work: Promise<Result>,
-): Promise<Result> {
-  const left = Promise.withResolvers<never>();
-  const leave = () => left.reject(signal.reason);
-  if (signal.aborted) leave();
-  signal.addEventListener('abort', leave, { once: true });
-  try {
-    return await Promise.race([work, left.promise]);
-  } finally {
-    signal.removeEventListener('abort', leave);
-    // Whoever left does not hear of a failure any more.
-    work.catch(() => {});
-  }
-}
