@@ -40,6 +40,8 @@ export const hostCommand = z.discriminatedUnion('kind', [
     kind: z.literal('create'),
     operation: z.string(),
     template: z.string(),
+    /** Made from what this build made; from the template's own image when absent. */
+    build: z.string().optional(),
     shape,
     resolution: z.string(),
     name: z.string(),
@@ -86,6 +88,7 @@ export const hostOutcome = z.discriminatedUnion('outcome', [
       'suspended',
       'busy',
       'image_preparing',
+      'no_image',
     ]),
     /** Of `image_preparing`. */
     preparation: z
@@ -113,6 +116,8 @@ export const hostReport = z.object({
     disk_gb: z.int(),
     /** Booted computers that a create would take at once. */
     waiting: z.int(),
+    /** The digests of its own templates' images, of those that are made. Builds begin with one of them. */
+    images: z.record(z.string(), z.string()),
   }),
   computers: z.array(hostComputer),
 });

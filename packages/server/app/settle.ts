@@ -153,6 +153,7 @@ const refusalNames = {
   suspended: 'computer_suspended',
   busy: 'computer_busy',
   absent: 'host_failed',
+  no_image: 'host_failed',
 } as const;
 
 function refusalOf(
