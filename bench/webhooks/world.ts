@@ -119,6 +119,7 @@ export class World {
       changed: () => {},
       missed: () => workers.heard(''),
       webhooks: (changed) => workers.heard(changed),
+      builds: () => {},
     });
     undo.push(() => news.close());
     undo.push(() => workers.stop());
