@@ -5,6 +5,7 @@ import { chmod, rm } from 'node:fs/promises';
 import { timingSafeEqual } from 'node:crypto';
 import { hostCommand, type HostEventPage, type HostReport } from '@cubicle/contract/host/api.ts';
 import type { Duplex } from 'node:stream';
+import type { BuildsRequest } from './builds/builds-api.ts';
 import type { Context } from './engine/engine.ts';
 import type { JournalRequest } from './events/events.ts';
 import { refuse, type Sockets } from './sockets/sockets.ts';
@@ -20,6 +21,7 @@ export interface ApiParts {
   readonly events: (request: JournalRequest, signal: AbortSignal) => Promise<HostEventPage>;
   /** Calls into a guest; false when the path is none of theirs. */
   readonly guest: (call: GuestRequest) => Promise<boolean>;
+  readonly builds: (call: BuildsRequest) => Promise<void>;
   readonly sockets: Sockets;
   readonly log: (problem: unknown) => void;
 }
@@ -101,6 +103,10 @@ export class HostApi {
         most: Number(query.get('limit')),
       };
       return sendJson(response, 200, await this.#parts.events(asked, context.signal));
+    }
+    if (first === 'builds' && rest.length === 0) {
+      const query = url.searchParams;
+      return this.#parts.builds({ context, id: computer, query, request, response });
     }
     if (first !== 'computers') return sendJson(response, 404, { error: 'no such path' });
     if (rest.length === 0) {

@@ -2,6 +2,8 @@
 // repeated with its operation's id; what is already so is left so.
 
 import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/host/api.ts';
+import type { Builds } from './builds/builds.ts';
+import { buildOf } from './builds/labels.ts';
 import type { Census } from './census.ts';
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
@@ -32,10 +34,20 @@ export interface ComputersParts {
   readonly ended: (computer: string, end: SocketEnd) => void;
   readonly log: (problem: unknown) => void;
   readonly templates: Templates;
+  readonly builds: Builds;
 }
 
 type CreateCommand = Extract<HostCommand, { kind: 'create' }>;
 type CloneCommand = Extract<HostCommand, { kind: 'clone' }>;
+
+/** What a computer is made from: an image of the engine's, or the stopped instance that a build left. */
+interface Source {
+  /** Its digest, or the build's id. */
+  readonly image: string;
+  readonly instance?: string;
+  /** The build is not held here. */
+  readonly absent?: boolean;
+}
 
 /** A copy on a pool without copy-on-write may take long. */
 const copyMs = 1_800_000;
@@ -60,10 +72,14 @@ export class Computers {
 
   /** Finds the computers that were here before, and listens for their agents again. */
   async adopt(context: Context): Promise<void> {
-    const { engine, links, folders, roster, events, pool } = this.#parts;
+    const { engine, links, folders, roster, events, pool, builds } = this.#parts;
     const instances = await engine.list(context);
     await folders.keepOnly(new Set(instances.map(({ id }) => id)));
     for (const instance of instances) {
+      if (buildOf(instance) !== undefined) {
+        await builds.adopt(context, instance);
+        continue;
+      }
       const { computer, resolution } = labelsOf(instance);
       if (computer === '') {
         await pool.adopt(context, instance);
@@ -198,15 +214,16 @@ export class Computers {
   }
 
   async #create(context: Context, computer: string, command: CreateCommand): Promise<HostOutcome> {
-    const { engine, roster, census, pool, templates } = this.#parts;
+    const { engine, roster, census, pool } = this.#parts;
     pool.fillSoon();
     await this.#requireRoom(context);
-    const image = await templates.imageOf(context, command.template);
+    const source = await this.#sourceOf(context, command);
     const isNew = roster.get(computer) === undefined;
-    const taken = isNew && command.start ? pool.take(image, command.resolution) : undefined;
+    if (isNew && source.absent) return { outcome: 'refused', why: 'no_image' };
+    const taken = isNew && command.start ? pool.take(source.image, command.resolution) : undefined;
     const resident = this.#reserve(computer, taken ?? instanceIdFor(command.operation));
     try {
-      if (taken === undefined) await this.#make(context, computer, command, resident, image);
+      if (taken === undefined) await this.#make(context, computer, command, resident, source);
       else await this.#moveIn(context, computer, command, taken);
     } catch (error) {
       // Nothing was made, then nothing stays. What cannot be removed now is told to be removed later.
@@ -244,15 +261,24 @@ export class Computers {
     if (this.#room.freeGb < sparedDiskGb) throw new EngineError('room', 'the disk is nearly full');
   }
 
+  async #sourceOf(context: Context, { template, build }: CreateCommand): Promise<Source> {
+    const { templates, builds } = this.#parts;
+    if (build === undefined) return { image: await templates.imageOf(context, template) };
+    const instance = builds.instanceOf(build);
+    return { image: build, instance: instance ?? '', absent: instance === undefined };
+  }
+
   async #make(
     context: Context,
     computer: string,
     command: CreateCommand,
     { instance }: Resident,
-    image: string,
+    source: Source,
   ): Promise<void> {
-    const spec = await this.#prepare(computer, instance, command, image);
-    await this.#parts.engine.create(context, spec, image);
+    const { engine } = this.#parts;
+    const spec = await this.#prepare(computer, instance, command, source.image);
+    if (source.instance === undefined) await engine.create(context, spec, source.image);
+    else await engine.copy(context, spec, source.instance);
   }
 
   /** Into one of the pool's, which runs: it gets its size and its name. */

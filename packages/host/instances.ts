@@ -2,6 +2,7 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import type { HostShape } from '@cubicle/contract/host/api.ts';
+import type { buildLabels } from './builds/labels.ts';
 import type { Context, Engine, Instance, InstanceSpec, Shape } from './engine/engine.ts';
 import type { GuestLinks } from './guest/links.ts';
 import type { LinkFolders } from './link-folder.ts';
@@ -19,7 +20,7 @@ export interface Labels {
   /** The operation that made it. */
   readonly operation: string;
   readonly resolution: string;
-  /** The digest of the image it was made from. */
+  /** The digest of the image it was made from, or the id of the build. */
   readonly image: string;
 }
 
@@ -64,7 +65,7 @@ interface Keepers {
 export interface SpecParts {
   readonly id: string;
   readonly shape: Shape;
-  readonly labels: Labels;
+  readonly labels: Labels | ReturnType<typeof buildLabels>;
   readonly linkDir: string;
   readonly agentDir: string;
 }

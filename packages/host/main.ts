@@ -3,6 +3,10 @@
 import { join } from 'node:path';
 import { HostApi } from './api.ts';
 import { agentFolder } from './agent-folder.ts';
+import { Builds } from './builds/builds.ts';
+import { answerBuilds } from './builds/builds-api.ts';
+import { GuestWorkshop } from './builds/guest-workshop.ts';
+import { SimulatedWorkshop } from './builds/simulated-workshop.ts';
 import { Census } from './census.ts';
 import { Computers } from './computers.ts';
 import { DesktopApi } from './desktop-api.ts';
@@ -81,6 +85,9 @@ export async function startHost(
     const agentDir = await agentFolder(folder);
     const size = engine.kind === 'simulated' ? 0 : settings.pool;
     const pool = new Pool({ engine, links, folders, agentDir, image: templates.base, size, log });
+    const workshop =
+      engine instanceof SimulatedEngine ? new SimulatedWorkshop(engine) : new GuestWorkshop(links);
+    const builds = new Builds({ engine, links, folders, agentDir, workshop, templates, log });
     const census = new Census(engine, links, roster, events);
     const frames = new Frames(join(folder, 'frames'), links);
     const ended = (computer: string, end: SocketEnd) => sockets.changed(computer, end);
@@ -95,6 +102,7 @@ export async function startHost(
       pool,
       agentDir,
       templates,
+      builds,
       ended,
       log,
     };
@@ -131,10 +139,11 @@ export async function startHost(
     const api = new HostApi({
       token,
       computers,
-      host: async () => ({ ...host, waiting: pool.waiting }),
+      host: async () => ({ ...host, waiting: pool.waiting, images: templates.images }),
       signals: (...page) => events.signals(...page),
       events: (...page) => events.journal(...page),
       guest: (call) => guests.answer(call),
+      builds: (call) => answerBuilds(builds, call),
       sockets,
       log,
     });
@@ -146,6 +155,7 @@ export async function startHost(
       engine,
       async stop() {
         await templates.stop();
+        await builds.stop();
         await pool.stop();
         await sockets.stop();
         events.stop();

@@ -40,11 +40,13 @@ interface Made extends ImageFiles {
 const importMs = 600_000;
 /** How long a create waits for that: a quiet machine takes two seconds. */
 const patienceMs = 20_000;
-const tiling = 'tiling';
+const names = { base: 'base', tiling: 'tiling' } as const;
 
 export class Templates {
   /** What new computers are made of unless another template is asked for. */
   readonly base: string;
+  /** Whether their images are made or not. */
+  readonly names: readonly string[] = Object.values(names);
   readonly #options: TemplatesOptions;
   readonly #ending = new AbortController();
   #making: Promise<void> | undefined;
@@ -64,7 +66,7 @@ export class Templates {
     const { engine, cacheDir, say } = options;
     const image =
       engine.kind === 'simulated'
-        ? simulated('base')
+        ? simulated(names.base)
         : await ensureBaseImage({ cacheDir, say, progress, signal });
     const templates = new Templates(options, image.digest);
     const context = { signal: AbortSignal.any([signal, AbortSignal.timeout(importMs)]) };
@@ -79,6 +81,12 @@ export class Templates {
     return templates;
   }
 
+  /** The digests of those that are made. */
+  get images(): Record<string, string> {
+    const made = 'digest' in this.#tiling ? { [names.tiling]: this.#tiling.digest } : {};
+    return { [names.base]: this.base, ...made };
+  }
+
   /** Makes the images that are not there yet, in its own time. */
   prepareSoon(): void {
     this.#making ??= this.#prepare().finally(() => {
@@ -88,7 +96,7 @@ export class Templates {
 
   /** The digest of its image, which the engine has. Throws ImagePreparing while it is not made. */
   async imageOf(context: Context, template: string): Promise<string> {
-    if (template !== tiling) return this.base;
+    if (template !== names.tiling) return this.base;
     const found = this.#tiling;
     if (!('digest' in found)) {
       this.prepareSoon();
@@ -137,7 +145,7 @@ export class Templates {
     };
     try {
       this.#tiling =
-        engine.kind === 'simulated' ? simulated(tiling) : await ensureTilingImage(options);
+        engine.kind === 'simulated' ? simulated(names.tiling) : await ensureTilingImage(options);
     } catch (error) {
       if (signal.aborted) return;
       log(error);
@@ -154,7 +162,7 @@ export class Templates {
 }
 
 const simulated = (name: string): Made => ({
-  digest: name === 'base' ? 'simulated' : `simulated-${name}`,
+  digest: name === names.base ? 'simulated' : `simulated-${name}`,
   metadata: '',
   rootfs: '',
 });

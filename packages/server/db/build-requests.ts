@@ -41,13 +41,6 @@ export async function noteRequest(
   await tx.run(note, [accountId, buildId, charged]);
 }
 
-const discharge = sql('UPDATE build_requests SET charged = false WHERE build_id = $1');
-
-/** It was no build after all. */
-export async function dischargeRequest(db: Runner, buildId: string): Promise<void> {
-  await db.run(discharge, [buildId]);
-}
-
 const forget = sql('DELETE FROM build_requests WHERE build_id = $1');
 
 /** It reached nobody. */

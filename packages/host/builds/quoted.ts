@@ -1,0 +1,5 @@
+// Text as one word of a shell's.
+
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
