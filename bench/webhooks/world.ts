@@ -119,6 +119,7 @@ export class World {
       changed: () => {},
       missed: () => workers.heard(''),
       webhooks: (changed) => workers.heard(changed),
+      builds: () => {},
     });
     undo.push(() => news.close());
     undo.push(() => workers.stop());
@@ -206,7 +207,13 @@ function never(): never {
 }
 
 function computerOf(id: string, account: string): Parameters<typeof insertComputer>[1] {
-  const about = { name: 'bench', template: 'base', desktop: null, build_source: null };
+  const about = {
+    name: 'bench',
+    template: 'base',
+    desktop: null,
+    build_source: null,
+    build_id: null,
+  };
   const shape = { resolution: '1280x800x24', cpu: 1, ram_mb: 512, disk_gb: 10, active: true };
   return { id, account_id: account, workspace_id: null, host_id: 'host', ...about, ...shape };
 }

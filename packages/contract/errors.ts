@@ -718,6 +718,127 @@ export const errors = {
     retryable: true,
   }),
 
+  template_image_absent: entry({
+    status: 409,
+    sentence: 'No image of this template is held; build its document.',
+    meaning: 'No build of the very document succeeded, or what it made was removed since.',
+    remedy: 'Build the document with POST /builds, then repeat the create.',
+    retryable: false,
+  }),
+
+  // Builds.
+  build_unknown: entry({
+    status: 404,
+    sentence: 'No such build.',
+    meaning: 'The build does not exist, is another account’s, or its record is no longer kept.',
+    remedy: 'List them with GET /builds.',
+    retryable: false,
+  }),
+  builds_not_in_plan: entry({
+    status: 402,
+    sentence: 'The account’s plan includes no builds.',
+    meaning: 'Building templates needs a plan with builds.',
+    remedy: 'Choose a plan that includes them.',
+    retryable: false,
+  }),
+  build_pool_exceeded: entry({
+    status: 402,
+    sentence:
+      'The plan’s storage pool has {pool} GB; computers take {computers} GB of it and kept builds {builds} GB, and this build needs {disk} GB more.',
+    meaning: 'Kept builds count against the storage pool at their template’s `disk_gb`.',
+    remedy: 'Delete a computer, give the template a smaller disk, or change the plan.',
+    retryable: false,
+  }),
+  build_family: entry({
+    status: 403,
+    sentence: 'This account may not build the image family {family}.',
+    meaning: 'A family is `golden-` and the account id, or that and `-` and a name.',
+    remedy: 'Give the document a family of the account’s, or none.',
+    retryable: false,
+  }),
+  build_parent: entry({
+    status: 400,
+    sentence: '`spec.from` must name a template of the service that is there.',
+    meaning: 'Builds begin with one of the service’s own templates.',
+    remedy: 'Name one of `system/` in GET /templates.',
+    retryable: false,
+  }),
+  build_secrets_limit: entry({
+    status: 400,
+    sentence: 'A document names at most {limit} secrets.',
+    meaning: '`spec.secrets` is too long for a build.',
+    remedy: 'Name fewer.',
+    retryable: false,
+  }),
+  build_secret_unresolved: entry({
+    status: 400,
+    sentence: 'A secret that the document names is not one of the account’s own.',
+    meaning: 'It is a workspace’s, another account’s, deleted, or never was.',
+    remedy: 'Name account-wide secrets that GET /secrets lists.',
+    retryable: false,
+  }),
+  build_secret_undeliverable: entry({
+    status: 409,
+    reason: 'unsupported',
+    sentence: 'A secret that the document names cannot be delivered as an environment variable.',
+    meaning: 'Its value has a NUL, or the key that it was encrypted with is lost.',
+    remedy: 'Replace the value of the secret.',
+    retryable: false,
+  }),
+  build_contention: entry({
+    status: 409,
+    reason: 'contention',
+    sentence: 'Every host that could build this is busy or has no room.',
+    meaning:
+      'A host runs one build at a time, and needs memory, disk and the parent’s image for it.',
+    remedy: 'Try again in a while.',
+    retryable: true,
+  }),
+  build_allowance_spent: entry({
+    status: 429,
+    sentence:
+      'The build allowance is spent: {used} builds in the last 24 hours, of {limit} that the plan allows.',
+    meaning: 'The plan’s daily allowance of builds is used up.',
+    remedy: 'Wait for the time in `Retry-After`.',
+    retryable: true,
+  }),
+  build_requests_spent: entry({
+    status: 429,
+    sentence:
+      'The ceiling of build requests is met: {used} in the last 24 hours, of {limit} that the plan allows.',
+    meaning: 'Requests that were refused or reused an image count here as well.',
+    remedy: 'Wait for the time in `Retry-After`.',
+    retryable: true,
+  }),
+  build_streams_limit: entry({
+    status: 429,
+    sentence: 'An account holds at most {limit} build streams at once.',
+    meaning: 'The account has as many streams open as it may have.',
+    remedy: 'Close one, or poll GET /builds/{id}/progress.',
+    retryable: true,
+  }),
+  builds_unavailable: entry({
+    status: 501,
+    sentence: 'This service has no host that can build a template.',
+    meaning: 'No host with an engine is part of the service.',
+    remedy: 'Run the service as root on Debian, or join a host.',
+    retryable: false,
+  }),
+  build_outcome_unknown: entry({
+    status: 503,
+    sentence: 'The host did not answer; the build may or may not have begun.',
+    meaning: '`build_id` names it; the build tells what became of it.',
+    remedy: 'Read the build before repeating.',
+    retryable: false,
+  }),
+  secrets_shut: entry({
+    status: 503,
+    sentence: 'The service cannot open secrets at the moment; nothing was done.',
+    meaning: 'The keyring of this server is missing, unreadable, or not the one of this service.',
+    remedy: 'The operator puts the keyring back (CUBICLE_KEYRING); then try again.',
+    retryable: true,
+  }),
+
   // Secrets.
   secret_unknown: entry({
     status: 404,

@@ -3,6 +3,7 @@
 export const idShapes = {
   account: { prefix: 'acc-', hex: 12 },
   apiKey: { prefix: 'key-', hex: 12 },
+  build: { prefix: 'bld-', hex: 12 },
   computer: { prefix: 'vm-', hex: 12 },
   execution: { prefix: 'exec_', hex: 32 },
   operation: { prefix: 'op_', hex: 24 },

@@ -33,6 +33,17 @@ export const limits = {
   /** References that are published and not retired, and those ever claimed. Numbers of ours. */
   templatesLive: 100,
   templatesEver: 1_000,
+  buildSecrets: 32,
+  /** Of one family on one host, the newest. */
+  buildsKept: 3,
+  /** The second ceiling: so many requests for each build of the plan's allowance. */
+  buildRequests: 10,
+  buildStreams: 8,
+  buildStreamMs: 50 * 60_000,
+  buildKeepAliveMs: 10_000,
+  /** What a build's output may add to its record, in characters, and how long one is readable that left nothing. */
+  buildError: 4_096,
+  buildDays: 7,
   /** What is read of an upstream's error body before the small envelope answers (Part 1 rule 8). */
   upstreamErrorBody: 1 * MiB,
   upstreamErrorMs: 2_000,

@@ -2,6 +2,7 @@
 
 import { accountRoutes } from './resources/account.ts';
 import { apiKeyRoutes } from './resources/api-keys.ts';
+import { buildRoutes } from './resources/builds.ts';
 import { computerRoutes } from './resources/computers.ts';
 import { desktopRoutes } from './resources/desktop.ts';
 import { execRoutes } from './resources/exec.ts';
@@ -24,6 +25,7 @@ export const routes = {
   ...secretRoutes,
   ...sizeRoutes,
   ...templateRoutes,
+  ...buildRoutes,
   ...computerRoutes,
   ...execRoutes,
   ...desktopRoutes,

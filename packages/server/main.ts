@@ -10,6 +10,13 @@ import { ApiKeys } from './app/api-keys.ts';
 import { RecentAuthorities } from './app/authority-memory.ts';
 import { Gatekeeper } from './app/authority.ts';
 import { Budget } from './app/budget.ts';
+import { BuildFollower } from './app/build-follower.ts';
+import { BuildKeeper } from './app/build-keeper.ts';
+import { BuildOrders } from './app/build-orders.ts';
+import { BuildSecrets } from './app/build-secrets.ts';
+import type { StreamTimes } from './app/build-stream.ts';
+import { BuildStreams, renewStreamsMs } from './app/build-streams.ts';
+import { Builds } from './app/builds.ts';
 import { Catalog } from './app/catalog.ts';
 import { ComputerChanges } from './app/computer-changes.ts';
 import { Computers } from './app/computers.ts';
@@ -24,6 +31,7 @@ import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
 import { SocketCalls } from './app/socket-calls.ts';
 import { reviewMs, Sockets } from './app/sockets.ts';
+import { SystemBuilds } from './app/system-builds.ts';
 import { TemplateChoice } from './app/template-choice.ts';
 import { Templates } from './app/templates.ts';
 import { StoredSecrets } from './app/stored-secrets.ts';
@@ -31,7 +39,7 @@ import { Vault } from './app/vault.ts';
 import { Webhooks } from './app/webhooks.ts';
 import { Workspaces } from './app/workspaces.ts';
 import { trimRevocationEvidence } from './db/api-keys.ts';
-import { keyLookup } from './db/authority.ts';
+import { authorityOfKey, keyLookup } from './db/authority.ts';
 import { trimVoidComputers } from './db/computers.ts';
 import { budgetLeaser, forgetFullBudgets, giveBackBudget } from './db/budgets.ts';
 import { Database } from './db/database.ts';
@@ -60,6 +68,7 @@ import { referencePage } from './pages/reference.ts';
 import { openDatabase } from './store.ts';
 import { accountHandlers } from './routes/account.ts';
 import { apiKeyHandlers } from './routes/api-keys.ts';
+import { buildHandlers } from './routes/builds.ts';
 import { computerHandlers } from './routes/computers.ts';
 import { desktopHandlers } from './routes/desktop.ts';
 import { execHandlers } from './routes/exec.ts';
@@ -98,6 +107,7 @@ export interface ServerOptions {
   readonly inventory?: Inventory;
   readonly bodyTimes?: BodyTimes;
   readonly drainMs?: number;
+  readonly buildStreams?: Partial<StreamTimes>;
   readonly webhooks?: {
     /** The clock that deliveries and subscriptions go by. */
     readonly date?: () => Date;
@@ -190,23 +200,33 @@ export async function startServer(
       log: (problem) => log.warn({ err: problem }, 'webhooks'),
       count: (outcome, seconds) => metrics.attempted(outcome, seconds),
     });
+    let streams: BuildStreams | undefined;
     const news = listenForNews(database.connection, {
       changed: (kind, id) => {
         if (kind === 'account' || kind === 'user' || kind === 'key') memory.forget(kind, id);
         else if (kind !== 'computer') memory.forgetAll();
         sockets.changed(kind, id);
+        streams?.changed(kind, id);
       },
       webhooks: (changed) => workers.heard(changed),
+      builds: (moved) => streams?.moved(moved),
       missed: () => {
         memory.forgetAll();
         void sockets.review();
+        streams?.missed();
         workers.heard('');
       },
     });
     undo.push(() => news.close());
     memory.trustWhile(() => news.fresh());
 
-    const gatekeeper = new Gatekeeper(keyLookup(database, limits.revocationEvidenceDays), memory);
+    const gatekeeper = new Gatekeeper(
+      keyLookup(database, limits.revocationEvidenceDays),
+      (keyId) => authorityOfKey(database, keyId),
+      memory,
+    );
+    const buildStreams = new BuildStreams({ database, gatekeeper, times: options.buildStreams });
+    streams = buildStreams;
     const uses = new KeyUses(database);
     const budget = new Budget({
       lease: budgetLeaser(database),
@@ -230,7 +250,24 @@ export async function startServer(
     const computers = new Computers(database, fleet, credentials);
     const reader = new DocumentReader();
     undo.push(() => reader.close());
-    const choice = new TemplateChoice(database, fleet);
+    const orders = new BuildOrders(database, fleet);
+    const follower = new BuildFollower(database, fleet, (problem) =>
+      log.warn({ err: problem }, 'following builds'),
+    );
+    undo.push(() => follower.stop());
+    const keeper = new BuildKeeper(database, fleet);
+    housekeeping.every(renewMs, 'holding builds', () => follower.renew());
+    housekeeping.every(1_000, 'taking up builds', () => follower.takeUp());
+    housekeeping.every(2_000, 'keeping builds', () => keeper.run());
+    housekeeping.every(60_000, 'trimming builds', () => keeper.trim());
+    housekeeping.every(renewStreamsMs, 'holding build streams', () => buildStreams.renew());
+    const secrets = new BuildSecrets(database, vault);
+    const builds = new Builds({ database, fleet, reader, secrets, orders, follower });
+    const choice = new TemplateChoice(
+      database,
+      fleet,
+      new SystemBuilds(database, orders, follower),
+    );
     const changes = new ComputerChanges(lifecycle, computers, fleet, choice);
     const guest = new GuestCalls(computers, changes, fleet);
     const calls = new SocketCalls(fleet);
@@ -259,6 +296,7 @@ export async function startServer(
       ...secretHandlers(new StoredSecrets(database, vault)),
       ...sizeHandlers(new Catalog(database)),
       ...templateHandlers(new Templates(database, fleet, reader), url),
+      ...buildHandlers(builds, buildStreams),
       ...computerHandlers(computers, changes),
       ...execHandlers(guest),
       ...desktopHandlers(new Desktop(computers, guest)),
@@ -270,6 +308,7 @@ export async function startServer(
     });
     undo.push(() => listener.drain(drainMs));
     undo.push(async () => sockets.stop());
+    undo.push(async () => buildStreams.stop());
     listener.open(
       new Door({
         entries,

@@ -90,6 +90,7 @@ suite('quota arithmetic', () => {
     max_disk_gb: 50,
     never_idle: 0,
     max_webhooks: 10,
+    builds_per_day: 10,
   };
   const on = { vcpu: 2, ramMb: 2_048, diskGb: 20, active: true };
   const off = { ...on, active: false };

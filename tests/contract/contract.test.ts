@@ -48,6 +48,7 @@ suite('the contract', () => {
       429: [undefined],
       431: [undefined],
       500: [undefined],
+      501: [undefined],
       502: [undefined],
       503: [undefined],
       504: [undefined],

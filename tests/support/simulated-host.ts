@@ -91,6 +91,7 @@ export class SimulatedHost {
       desktop: null,
       active: start,
       build_source: null,
+      build_id: null,
     });
     return id;
   }

@@ -178,6 +178,7 @@ export const computerRoutes = defineRoutes({
       'template_image_preparing',
       'template_retired',
       'template_not_built',
+      'template_image_absent',
       'template_family',
       'templates_incomplete',
       'quota_exceeded',

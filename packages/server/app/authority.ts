@@ -41,10 +41,17 @@ export interface AuthorityMemory {
 
 export class Gatekeeper {
   readonly #lookup: (hash: string) => Promise<KeyLookup>;
+  readonly #read: (keyId: string) => Promise<AuthorityRow | undefined>;
   readonly #memory: AuthorityMemory;
 
-  constructor(lookup: (hash: string) => Promise<KeyLookup>, memory: AuthorityMemory) {
+  /** `lookup` by the hash of a key, `read` by its id. */
+  constructor(
+    lookup: (hash: string) => Promise<KeyLookup>,
+    read: (keyId: string) => Promise<AuthorityRow | undefined>,
+    memory: AuthorityMemory,
+  ) {
     this.#lookup = lookup;
+    this.#read = read;
     this.#memory = memory;
   }
 
@@ -70,6 +77,15 @@ export class Gatekeeper {
     };
     this.#memory.put(hash, entry, mark);
     return stillStanding(entry.standing);
+  }
+
+  /** Throws what somebody who was admitted before would be refused with now. */
+  async stands({ keyId }: Authority): Promise<void> {
+    const row = await this.#read(keyId);
+    if (row === undefined) throw new Refusal('credential_revoked');
+    const now = authorityOf(row);
+    if (now === undefined) throw new Refusal('authority_gone');
+    if (now.accountSuspended) throw new Refusal('account_suspended');
   }
 
   /** For this process: a change it made itself is seen by its very next request. */

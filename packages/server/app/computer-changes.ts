@@ -3,6 +3,7 @@
 import { computerName, defaultResolution } from '@cubicle/contract/computer-fields.ts';
 import { Refusal } from '@cubicle/contract/errors.ts';
 import type { ComputerStatus } from '@cubicle/contract/computer-fields.ts';
+import { holdImage } from '../db/builds.ts';
 import * as store from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
 import { seesWorkspace } from '../db/workspaces.ts';
@@ -16,7 +17,8 @@ import type { CommandWish, Lifecycle } from './lifecycle.ts';
 import { admit, type Shape } from './quota.ts';
 import { newId } from './secrets.ts';
 import type { Settled } from './settle.ts';
-import { type TemplateChoice, transferOf } from './template-choice.ts';
+import { publishedBySystem } from './system-templates.ts';
+import { type Choice, type Image, type TemplateChoice, transferOf } from './template-choice.ts';
 
 export interface CreateWish {
   readonly name?: string | undefined;
@@ -45,7 +47,8 @@ export class ComputerChanges {
   }
 
   async create(authority: Authority, wish: CreateWish, keyed?: Keyed): Promise<Settled> {
-    const { template, desktop, shape } = await this.#shapeWished(authority, wish);
+    const { choice, shape } = await this.#shapeWished(authority, wish);
+    const template = choice.name;
     const transfer = wish.template_transfer;
     const belongs =
       wish.template !== undefined && transfer === transferOf(authority.accountId, template);
@@ -53,10 +56,11 @@ export class ComputerChanges {
     const start = wish.start ?? true;
     const resolution = wish.resolution ?? defaultResolution;
     if ((await this.#fleet.hosts()).length === 0) throw new Refusal('engine_absent');
+    const image = await this.#templates.imageOf(authority, choice);
     return this.#lifecycle.change(authority, keyed, async (tx) => {
       const workspaceId = await workspaceWished(tx, authority, wish.workspace_id);
       await admit(tx, authority.accountId, { keep: shape, ...(start && { run: shape }) });
-      const hostId = await this.#place(tx, shape, start);
+      const hostId = await this.#place(tx, shape, start, image);
       const id = newId('computer');
       const name = wish.name ?? `computer-${id.slice(3, 9)}`;
       const computer = await store.insertComputer(tx, {
@@ -66,13 +70,15 @@ export class ComputerChanges {
         host_id: hostId,
         name,
         template,
-        desktop,
+        desktop: desktopOf(image),
         ...shape,
         resolution,
         active: start,
         build_source: null,
+        build_id: image.build?.id ?? null,
       });
-      return { computer, command: { kind: 'create', template, shape, resolution, name, start } };
+      const from = { template: image.template, ...(image.build && { build: image.build.id }) };
+      return { computer, command: { kind: 'create', ...from, shape, resolution, name, start } };
     });
   }
 
@@ -106,6 +112,7 @@ export class ComputerChanges {
         resolution: source.resolution,
         active: false,
         build_source: id,
+        build_id: source.build_id,
       });
       const { resolution } = source;
       return { computer, command: { kind: 'clone', source: id, shape, resolution, name } };
@@ -216,20 +223,20 @@ export class ComputerChanges {
   async #shapeWished(
     authority: Authority,
     wish: CreateWish,
-  ): Promise<{ template: string; desktop: string | null; shape: Shape }> {
+  ): Promise<{ choice: Choice; shape: Shape }> {
     const { size: named, template: wished, template_transfer, cpu, ram_mb, disk_gb } = wish;
     if (named !== undefined) {
       const own = [wished, template_transfer, cpu, ram_mb, disk_gb];
       if (own.some((given) => given !== undefined)) throw new Refusal('size_and_shape');
       const size = sizes.find(({ id }) => id === named);
       if (size === undefined) throw new Refusal('size_unknown');
-      const { desktop = null } = await this.#templates.of(authority, size.template);
-      return { template: size.template, desktop, shape: shapeFrom(size) };
+      const choice = await this.#templates.of(authority, size.template);
+      return { choice, shape: shapeFrom(size) };
     }
-    const template = await this.#templates.of(authority, wished);
+    const choice = await this.#templates.of(authority, wished);
+    const { template } = choice;
     return {
-      template: template.name,
-      desktop: template.desktop ?? null,
+      choice,
       shape: {
         cpu: cpu ?? template.cpu,
         ram_mb: ram_mb ?? template.ram_mb,
@@ -244,11 +251,22 @@ export class ComputerChanges {
     return statusOf(row, await this.#computers.seen(row));
   }
 
-  async #place(tx: Runner, shape: Shape, start: boolean): Promise<string> {
+  async #place(tx: Runner, shape: Shape, start: boolean, { build }: Image): Promise<string> {
+    if (build !== undefined) {
+      if (!(await holdImage(tx, build.id))) throw new Refusal('template_image_absent');
+      const { ramMb, diskGb } = room(shape, start);
+      if (await this.#fleet.fits(tx, build.hostId, ramMb, diskGb)) return build.hostId;
+      throw new Refusal('host_no_room');
+    }
     const hostId = await this.#fleet.place(tx, room(shape, start));
     if (hostId === undefined) throw new Refusal('host_no_room');
     return hostId;
   }
+}
+
+/** The desktop of the image, whatever a document laid upon it says. */
+function desktopOf({ template }: Image): string | null {
+  return publishedBySystem(template, undefined)?.template.desktop ?? null;
 }
 
 function room(shape: Shape, running: boolean): { ramMb: number; diskGb: number } {

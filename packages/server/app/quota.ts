@@ -2,6 +2,7 @@
 // account's row locked, so that a burst of calls never exceeds a ceiling (Part 2 AccountQuota).
 
 import { Refusal } from '@cubicle/contract/errors.ts';
+import { keptDiskGb } from '../db/builds.ts';
 import { accountFootprints, countNeverIdle } from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
 import { planOfAccount } from '../db/plans.ts';
@@ -36,7 +37,9 @@ export async function admit(tx: Runner, accountId: string, wish: Wish): Promise<
     each('MB of memory per computer', shape.ram_mb, from.ram_mb, plan.max_ram_mb);
     each('GB of disk per computer', shape.disk_gb, from.disk_gb, plan.max_disk_gb);
     total('vCPU', now.vcpu, shape.cpu - from.cpu, plan.vcpu_pool);
-    total('GB of disk', now.disk_gb, shape.disk_gb - from.disk_gb, plan.disk_pool_gb);
+    // What the account's own templates boot from takes room too (rule 5).
+    const disk = now.disk_gb + (await keptDiskGb(tx, accountId));
+    total('GB of disk', disk, shape.disk_gb - from.disk_gb, plan.disk_pool_gb);
   }
   if (keep !== undefined) total('computers', now.kept, 1, plan.max_computers);
   if (run !== undefined) {

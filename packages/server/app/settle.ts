@@ -17,7 +17,7 @@ import {
 } from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
 import { type OperationRow, setOperation } from '../db/operations.ts';
-import { transferOf } from './template-choice.ts';
+import { imagePreparing } from './template-choice.ts';
 import { recordOf, uncharged } from './computer-record.ts';
 
 export interface Settled {
@@ -153,7 +153,7 @@ const refusalNames = {
   suspended: 'computer_suspended',
   busy: 'computer_busy',
   absent: 'host_failed',
-  no_image: 'host_failed',
+  no_image: 'template_image_absent',
 } as const;
 
 function refusalOf(
@@ -161,13 +161,8 @@ function refusalOf(
   row: ComputerRow,
 ): Refusal {
   if (why !== 'image_preparing') return new Refusal(refusalNames[why]);
-  const template_transfer = transferOf(row.account_id, row.template);
-  const told = { template_transfer, preparation: preparation ?? { state: 'preparing', error: '' } };
-  return new Refusal('template_image_preparing', {}, told, { 'Retry-After': preparingS });
+  return imagePreparing(row.account_id, row.template, preparation);
 }
-
-/** An image takes two minutes on a quiet machine. */
-const preparingS = '15';
 
 function withOperation(record: Computer, operationId: string): Computer {
   return { ...record, operation_id: operationId };

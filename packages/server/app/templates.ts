@@ -11,6 +11,7 @@ import type {
 import type { Database, Runner } from '../db/database.ts';
 import { planOfAccount } from '../db/plans.ts';
 import * as store from '../db/templates.ts';
+import { readGiven, requireValid } from '../documents/given.ts';
 import { rowOf } from '../documents/read.ts';
 import type { DocumentReader } from '../documents/reader.ts';
 import type { Fleet } from '../hosts/fleet.ts';
@@ -50,7 +51,7 @@ export class Templates {
   }
 
   async validate(bytes: Buffer): Promise<ValidatedTemplate> {
-    const reading = await this.#read(bytes);
+    const reading = await readGiven(this.#reader, bytes);
     if (!reading.valid) {
       const { valid, problems, ref } = reading;
       return { valid, problems: [...problems], ...(ref !== undefined && { ref }) };
@@ -72,12 +73,7 @@ export class Templates {
     authority: Authority,
     bytes: Buffer,
   ): Promise<{ made: boolean; published: PublishedTemplate }> {
-    const reading = await this.#read(bytes);
-    if (!reading.valid) {
-      const { problems } = reading;
-      const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
-      throw new Refusal('document_invalid', { count }, { problems });
-    }
+    const reading = requireValid(await readGiven(this.#reader, bytes));
     const { accountId } = authority;
     const { namespace, name, version } = reading.document.metadata;
     if (namespace !== accountId) throw new Refusal('template_namespace');
@@ -139,14 +135,7 @@ export class Templates {
       };
     });
   }
-
-  #read(bytes: Buffer): ReturnType<DocumentReader['read']> {
-    if (bytes.every((byte) => spaces.has(byte))) throw new Refusal('document_empty');
-    return this.#reader.read(bytes);
-  }
 }
-
-const spaces = new Set(Buffer.from(' \t\r\n'));
 
 function requireSame(row: store.TemplateRow, digest: string): void {
   if (row.retired_at !== null) {

@@ -46,6 +46,19 @@ export class Vault {
     }
   }
 
+  /** Throws a KeyringError where the value cannot be opened, though the keyring is the right one. */
+  async open(sealed: Buffer, about: string): Promise<Buffer> {
+    try {
+      await this.confirm();
+    } catch (cause) {
+      if (cause instanceof Refusal) throw cause;
+      const refusal = new Refusal('secrets_shut');
+      refusal.cause = cause;
+      throw refusal;
+    }
+    return this.#keyring.open(sealed, about);
+  }
+
   /**
    * Adds a key and seals everything anew with it. The key before it stays: a server may have sealed with it
    * at this very moment. Keys before that go, once nothing is left that they sealed.

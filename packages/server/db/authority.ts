@@ -79,6 +79,20 @@ const lockAuthority = sql(`
   JOIN members m ON m.account_id = k.account_id AND m.user_id = k.user_id
   WHERE k.id = $1
   FOR SHARE OF u, m, k`);
+const read = sql(`
+  SELECT ${columns}
+  FROM api_keys k
+  JOIN accounts a ON a.id = k.account_id
+  JOIN plans p ON p.id = a.plan_id
+  JOIN users u ON u.id = k.user_id
+  LEFT JOIN members m ON m.account_id = k.account_id AND m.user_id = k.user_id
+  WHERE k.id = $1`);
+
+/** As it stands now; undefined when the key is gone. */
+export async function authorityOfKey(db: Runner, keyId: string): Promise<AuthorityRow | undefined> {
+  return (await db.run<AuthorityRow>(read, [keyId]))[0];
+}
+
 const keyStands = sql('SELECT FROM api_keys WHERE id = $1');
 
 /** The authority as it stands inside this transaction, or what is gone of it. */

@@ -23,6 +23,8 @@ export interface ComputerRow {
   started_at: Date | null;
   suspended_at: Date | null;
   build_source: string | null;
+  /** The build whose image it was made from; null for one of the host's own. */
+  build_id: string | null;
   build_failed: string | null;
   rotation: number;
   created_at: Date;
@@ -31,7 +33,7 @@ export interface ComputerRow {
 }
 
 const columns = `id, account_id, workspace_id, host_id, name, template, os, desktop, cpu, ram_mb, disk_gb,
-  resolution, idle_suspend_min, state, unheard, active, started_at, suspended_at, build_source, build_failed, rotation,
+  resolution, idle_suspend_min, state, unheard, active, started_at, suspended_at, build_source, build_id, build_failed, rotation,
   created_at, deleted_at, lost_at`;
 const visible = 'account_id = $1 AND ($2::text IS NULL OR workspace_id = $2)';
 
@@ -97,13 +99,14 @@ export type NewComputer = Pick<
   | 'resolution'
   | 'active'
   | 'build_source'
+  | 'build_id'
 >;
 
 const insert = sql(`
   INSERT INTO computers (id, account_id, workspace_id, host_id, name, template, desktop, cpu, ram_mb,
-    disk_gb, resolution, active, started_at, build_source)
+    disk_gb, resolution, active, started_at, build_source, build_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    CASE WHEN $12 THEN clock_timestamp() END, $13)
+    CASE WHEN $12 THEN clock_timestamp() END, $13, $14)
   RETURNING ${columns}`);
 
 export async function insertComputer(tx: Runner, computer: NewComputer): Promise<ComputerRow> {
@@ -121,6 +124,7 @@ export async function insertComputer(tx: Runner, computer: NewComputer): Promise
     computer.resolution,
     computer.active,
     computer.build_source,
+    computer.build_id,
   ];
   return only(await tx.run<ComputerRow>(insert, values));
 }
@@ -257,7 +261,7 @@ const sums = sql(`
     coalesce(sum(ram_mb) FILTER (WHERE active), 0)::int AS active_ram_mb
   FROM computers WHERE account_id = $1 AND state IN ('live', 'deleting')`);
 
-/** What quota counts, for admission and for GET /account alike. */
+/** What admission counts of computers. */
 export async function accountFootprints(db: Runner, accountId: string): Promise<Footprints> {
   return only(await db.run<Footprints>(sums, [accountId]));
 }

@@ -44,10 +44,20 @@ const endOperations = sql(`
     updated_at = clock_timestamp(), finished_at = clock_timestamp()
   WHERE computer_id = ANY($1) AND state IN ('pending', 'running')`);
 
+const endBuilds = sql(`
+  UPDATE builds SET kept = false, surplus = false, removed_at = clock_timestamp(),
+    moves = moves + 1, updated_at = clock_timestamp(), finished_at = coalesce(finished_at, clock_timestamp()),
+    status = CASE status WHEN 'running' THEN 'failed' ELSE status END,
+    phase = CASE status WHEN 'running' THEN 'failed' ELSE phase END,
+    note = CASE status WHEN 'running' THEN 'The build’s host was given up.' ELSE note END,
+    error = CASE status WHEN 'running' THEN 'The build’s host was given up.' ELSE error END
+  WHERE host_id = $1 AND kept`);
+
 /** Returns the computers that went with it; undefined when there is no such host. */
 export async function retireHost(tx: Runner, id: string): Promise<string[] | undefined> {
   if ((await tx.run(retire, [id])).length === 0) return undefined;
   const ended = (await tx.run<{ id: string }>(endComputers, [id])).map((row) => row.id);
   await tx.run(endOperations, [ended]);
+  await tx.run(endBuilds, [id]);
   return ended;
 }

@@ -1,5 +1,5 @@
 // The listening connection: hears at once when an authority changes in any process, and when webhooks have
-// something to do.
+// something to do, and when a build moves.
 //
 // A heartbeat runs over the same connection. PostgreSQL hands out notifications before it answers the
 // next statement, so an answered heartbeat proves that everything committed before it was sent has been
@@ -23,6 +23,8 @@ export interface NewsReader {
   changed(kind: string, id: string): void;
   /** What `cubicle_webhooks` tells: new deliveries, or the id of a subscription that changed. */
   webhooks(changed: string): void;
+  /** The id of a build that moved. */
+  builds(moved: string): void;
   /** Something may have been missed. */
   missed(): void;
 }
@@ -54,11 +56,14 @@ export function listenForNews(connection: ConnectionOptions, reader: NewsReader)
     try {
       current.on('notification', ({ channel, payload }) => {
         if (channel === 'cubicle_webhooks') return reader.webhooks(payload ?? '');
+        if (channel === 'cubicle_builds') return reader.builds(payload ?? '');
         const [kind = '', id = ''] = (payload ?? '').split(':');
         return reader.changed(kind, id);
       });
       await Promise.race([current.connect(), lost]);
-      await current.query('LISTEN cubicle_authority; LISTEN cubicle_webhooks');
+      await current.query(
+        'LISTEN cubicle_authority; LISTEN cubicle_webhooks; LISTEN cubicle_builds',
+      );
       reader.missed();
       while (!closed) {
         await Promise.race([beat(current), lost]);

@@ -15,6 +15,7 @@ export const planFigures = [
   'max_disk_gb',
   'never_idle',
   'max_webhooks',
+  'builds_per_day',
 ] as const;
 export type PlanFigure = (typeof planFigures)[number];
 

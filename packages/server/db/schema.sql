@@ -40,6 +40,71 @@ CREATE INDEX api_keys_confined ON api_keys USING btree (account_id, workspace_id
 CREATE INDEX api_keys_newest_first ON api_keys USING btree (account_id, user_id, seq DESC);
 CREATE TRIGGER announce AFTER DELETE OR UPDATE ON api_keys FOR EACH ROW EXECUTE FUNCTION announce_authority('key', 'id');
 
+CREATE TABLE build_requests (
+  seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  account_id text NOT NULL,
+  build_id text,
+  charged boolean NOT NULL,
+  at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT build_requests_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT build_requests_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX build_requests_age ON build_requests USING btree (at);
+CREATE INDEX build_requests_of_account ON build_requests USING btree (account_id, at DESC);
+CREATE INDEX build_requests_of_build ON build_requests USING btree (build_id);
+
+CREATE UNLOGGED TABLE build_streams (
+  id text NOT NULL,
+  account_id text NOT NULL,
+  held_until timestamp with time zone NOT NULL,
+  CONSTRAINT build_streams_pkey PRIMARY KEY (id)
+);
+CREATE INDEX build_streams_of_account ON build_streams USING btree (account_id, held_until);
+
+CREATE TABLE builds (
+  id text NOT NULL,
+  seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  account_id text,
+  ref text NOT NULL,
+  doc_digest text NOT NULL,
+  build_key text NOT NULL,
+  family text NOT NULL,
+  parent text NOT NULL,
+  disk_gb integer NOT NULL,
+  host_id text NOT NULL,
+  image_id text,
+  status text NOT NULL,
+  phase text NOT NULL,
+  step integer NOT NULL DEFAULT 0,
+  steps jsonb NOT NULL,
+  note text NOT NULL DEFAULT ''::text,
+  error text,
+  moves integer NOT NULL DEFAULT 0,
+  kept boolean NOT NULL,
+  kept_at timestamp with time zone,
+  surplus boolean NOT NULL DEFAULT false,
+  held_until timestamp with time zone NOT NULL,
+  started_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  updated_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  finished_at timestamp with time zone,
+  removed_at timestamp with time zone,
+  CONSTRAINT builds_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT builds_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id),
+  CONSTRAINT builds_pkey PRIMARY KEY (id),
+  CONSTRAINT builds_status_check CHECK ((status = ANY (ARRAY['running'::text, 'succeeded'::text, 'failed'::text])))
+);
+CREATE INDEX builds_ended ON builds USING btree (finished_at) WHERE (NOT kept);
+CREATE INDEX builds_kept ON builds USING btree (account_id) WHERE kept;
+CREATE INDEX builds_of_account ON builds USING btree (account_id, seq DESC);
+CREATE INDEX builds_of_document ON builds USING btree (doc_digest, account_id, seq DESC);
+CREATE INDEX builds_of_family ON builds USING btree (host_id, family, kept_at DESC) WHERE kept;
+CREATE INDEX builds_of_image ON builds USING btree (image_id);
+CREATE INDEX builds_of_key ON builds USING btree (build_key) WHERE kept;
+CREATE UNIQUE INDEX builds_one_per_host ON builds USING btree (host_id) WHERE (status = 'running'::text);
+CREATE INDEX builds_running ON builds USING btree (held_until) WHERE (status = 'running'::text);
+CREATE INDEX builds_surplus ON builds USING btree (id) WHERE (surplus AND kept);
+CREATE TRIGGER announce AFTER UPDATE ON builds FOR EACH ROW WHEN ((old.moves <> new.moves)) EXECUTE FUNCTION announce_build();
+
 CREATE TABLE computer_moves (
   computer_id text NOT NULL,
   left_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
@@ -74,6 +139,7 @@ CREATE TABLE computers (
   created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   deleted_at timestamp with time zone,
   lost_at timestamp with time zone,
+  build_id text,
   CONSTRAINT computers_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   CONSTRAINT computers_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id),
   CONSTRAINT computers_pkey PRIMARY KEY (id),
@@ -81,6 +147,7 @@ CREATE TABLE computers (
 );
 CREATE INDEX computers_ended ON computers USING btree (account_id, state, seq) WHERE (state = ANY (ARRAY['deleted'::text, 'lost'::text]));
 CREATE INDEX computers_of_account ON computers USING btree (account_id, seq) WHERE (state = ANY (ARRAY['live'::text, 'deleting'::text]));
+CREATE INDEX computers_of_build ON computers USING btree (build_id) WHERE ((build_id IS NOT NULL) AND (state = ANY (ARRAY['live'::text, 'deleting'::text])));
 CREATE INDEX computers_on_host ON computers USING btree (host_id) WHERE (state = ANY (ARRAY['live'::text, 'deleting'::text]));
 CREATE INDEX computers_void ON computers USING btree (created_at) WHERE (state = 'void'::text);
 CREATE TRIGGER announce AFTER UPDATE ON computers FOR EACH ROW WHEN (((old.rotation <> new.rotation) OR (old.state <> new.state))) EXECUTE FUNCTION announce_computer();
@@ -187,6 +254,8 @@ CREATE TABLE plans (
   max_disk_gb integer NOT NULL,
   never_idle integer NOT NULL DEFAULT 0,
   max_webhooks integer NOT NULL DEFAULT 0,
+  builds_per_day integer NOT NULL DEFAULT 0,
+  CONSTRAINT plans_builds_per_day_check CHECK ((builds_per_day >= 0)),
   CONSTRAINT plans_disk_pool_gb_check CHECK ((disk_pool_gb >= 0)),
   CONSTRAINT plans_max_computers_check CHECK ((max_computers >= 0)),
   CONSTRAINT plans_max_disk_gb_check CHECK ((max_disk_gb >= 0)),
@@ -364,6 +433,15 @@ DECLARE
   changed jsonb := to_jsonb(coalesce(NEW, OLD));
 BEGIN
   PERFORM pg_notify('cubicle_authority', TG_ARGV[0] || ':' || (changed ->> TG_ARGV[1]));
+  RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION announce_build()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM pg_notify('cubicle_builds', NEW.id);
   RETURN NULL;
 END $function$;
 

@@ -40,6 +40,32 @@ export async function findSecret(
   return (await db.run<SecretRow>(find, [scope.accountId, scope.workspaceId, id]))[0];
 }
 
+export interface SealedSecretRow {
+  id: string;
+  revision_id: string;
+  sealed: Buffer;
+}
+
+const sealedOf = sql(`
+  SELECT id, revision_id, sealed FROM secrets
+  WHERE account_id = $1 AND workspace_id IS NULL AND deleted_at IS NULL AND id = ANY($2)`);
+
+/** Of these, the account's own, as they are at this moment. */
+export async function sealedSecrets(
+  db: Runner,
+  accountId: string,
+  ids: readonly string[],
+): Promise<SealedSecretRow[]> {
+  return db.run(sealedOf, [accountId, ids]);
+}
+
+const use = sql('UPDATE secrets SET last_used_at = clock_timestamp() WHERE id = ANY($1)');
+
+/** They were delivered just now. */
+export async function noteSecretUse(db: Runner, ids: readonly string[]): Promise<void> {
+  await db.run(use, [ids]);
+}
+
 const taken = sql(`
   SELECT FROM secrets WHERE ${within} AND lower(name COLLATE "C") = lower($3 COLLATE "C")`);
 

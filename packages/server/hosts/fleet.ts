@@ -49,22 +49,25 @@ export class Fleet {
     return host;
   }
 
+  /** What every host says, asked at once; undefined of one that says nothing. */
+  async asked<Answer>(
+    ask: (host: Host) => Promise<Answer>,
+    ids?: ReadonlySet<string>,
+  ): Promise<{ host: Host; answer: Answer | undefined }[]> {
+    const hosts = (await this.hosts()).filter(({ id }) => ids === undefined || ids.has(id));
+    return Promise.all(
+      hosts.map(async (host) => ({ host, answer: await ask(host).catch(() => undefined) })),
+    );
+  }
+
   /** Asks the named hosts, or all, at once. */
   async view(ids?: ReadonlySet<string>): Promise<FleetView> {
     const computers = new Map<string, HostComputer>();
     const silent = new Set<string>();
-    const hosts = (await this.hosts()).filter(({ id }) => ids === undefined || ids.has(id));
-    await Promise.all(
-      hosts.map(async (host) => {
-        try {
-          for (const computer of (await host.report()).computers) {
-            computers.set(computer.id, computer);
-          }
-        } catch {
-          silent.add(host.id);
-        }
-      }),
-    );
+    for (const { host, answer } of await this.asked((one) => one.report(), ids)) {
+      if (answer === undefined) silent.add(host.id);
+      for (const computer of answer?.computers ?? []) computers.set(computer.id, computer);
+    }
     return { computers, silent };
   }
 

@@ -17,6 +17,16 @@ import {
   type HostReport,
   hostReport,
 } from '@cubicle/contract/host/api.ts';
+import {
+  type HostBuildAnswer,
+  hostBuildAnswer,
+  type HostBuildOrder,
+  hostBuildPaths,
+  type HostBuildProgress,
+  hostBuildProgress,
+  type HostBuilds,
+  hostBuilds,
+} from '@cubicle/contract/host/builds.ts';
 
 /** The host could not be reached, so nothing was asked of it. */
 export class HostAway extends Error {}
@@ -73,13 +83,7 @@ export class Host {
 
   /** Undefined when the host has no such computer. */
   async computer(id: string, timeoutMs = 5_000): Promise<HostComputer | undefined> {
-    const path = hostPaths.computer(id);
-    const response = await this.send({ method: 'GET', path, timeoutMs });
-    if (response.statusCode === 404) {
-      response.resume();
-      return undefined;
-    }
-    return hostComputer.parse(JSON.parse(await readAll(response)));
+    return this.#known(hostComputer, { method: 'GET', path: hostPaths.computer(id), timeoutMs });
   }
 
   async command(id: string, command: HostCommand, timeoutMs: number): Promise<HostOutcome> {
@@ -89,6 +93,45 @@ export class Host {
       body: JSON.stringify(command),
       timeoutMs,
     });
+  }
+
+  async orderBuild(id: string, order: HostBuildOrder, timeoutMs: number): Promise<HostBuildAnswer> {
+    return this.#json(hostBuildAnswer, {
+      method: 'PUT',
+      path: hostBuildPaths.build(id),
+      body: JSON.stringify(order),
+      timeoutMs,
+    });
+  }
+
+  /** How a build is; with `after` once it has moved on from there. Undefined when the host has none such. */
+  async build(
+    id: string,
+    wait?: { after: number; waitMs: number; signal: AbortSignal },
+  ): Promise<HostBuildProgress | undefined> {
+    const query =
+      wait === undefined
+        ? ''
+        : `?${new URLSearchParams({ after: String(wait.after), wait_ms: String(wait.waitMs) }).toString()}`;
+    return this.#known(hostBuildProgress, {
+      method: 'GET',
+      path: hostBuildPaths.build(id) + query,
+      timeoutMs: (wait?.waitMs ?? 0) + 10_000,
+      ...(wait && { signal: wait.signal }),
+    });
+  }
+
+  async builds(timeoutMs = 5_000): Promise<HostBuilds> {
+    return this.#json(hostBuilds, { method: 'GET', path: hostBuildPaths.builds, timeoutMs });
+  }
+
+  async removeBuild(id: string, timeoutMs: number): Promise<void> {
+    const response = await this.send({
+      method: 'DELETE',
+      path: hostBuildPaths.build(id),
+      timeoutMs,
+    });
+    response.resume();
   }
 
   #token(): string {
@@ -187,7 +230,24 @@ export class Host {
     schema: Schema,
     request: HostRequest,
   ): Promise<z.infer<Schema>> {
+    return this.#parsed(schema, await this.send(request));
+  }
+
+  /** Undefined for what the host does not know. */
+  async #known<Schema extends z.ZodType>(
+    schema: Schema,
+    request: HostRequest,
+  ): Promise<z.infer<Schema> | undefined> {
     const response = await this.send(request);
+    if (response.statusCode !== 404) return this.#parsed(schema, response);
+    response.resume();
+    return undefined;
+  }
+
+  async #parsed<Schema extends z.ZodType>(
+    schema: Schema,
+    response: IncomingMessage,
+  ): Promise<z.infer<Schema>> {
     try {
       const body = await readAll(response);
       if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}: ${body}`);

@@ -90,6 +90,7 @@ export class Door {
       keyed,
       range: method === 'HEAD' ? undefined : range,
       upload,
+      requestId: exchange.requestId,
       signal: goneSignal(exchange),
     });
     await sendAnswer(exchange, route.answer.status, answer);

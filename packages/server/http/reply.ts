@@ -48,9 +48,9 @@ export async function sendAnswer(
     sendJson(exchange, status, answer);
     return;
   }
-  const { value, bytes, headers = {}, status: own = status } = answer.parts;
+  const { value, bytes, cut, headers = {}, status: own = status } = answer.parts;
   if (bytes === undefined) sendJson(exchange, own, value, headers);
-  else await sendBytes(exchange, own, bytes, headers);
+  else await sendBytes(exchange, own, bytes, headers, cut);
 }
 
 /** Streams; a source that fails half way cuts the connection, so that nobody takes a part for the whole. */
@@ -59,6 +59,7 @@ async function sendBytes(
   status: number,
   bytes: AsyncIterable<Uint8Array>,
   headers: Headers,
+  cut: AbortSignal | undefined,
 ): Promise<void> {
   const { request, response, requestId, meter } = exchange;
   response.writeHead(status, {
@@ -73,7 +74,8 @@ async function sendBytes(
     response.end();
     return;
   }
-  await pipeline(bytes, response).catch(() => response.destroy());
+  const options = cut === undefined ? {} : { signal: cut };
+  await pipeline(bytes, response, options).catch(() => response.destroy());
 }
 
 export function send(

@@ -29,6 +29,8 @@ export interface Call<R extends Route> {
   readonly range: string | undefined;
   /** The raw body of a route that takes an upload; reading past its cap throws. */
   readonly upload: AsyncIterable<Uint8Array> | undefined;
+  /** As every answer names it. */
+  readonly requestId: string;
   /** Aborted when the caller goes away. */
   readonly signal: AbortSignal;
 }

@@ -6,6 +6,8 @@ export interface ReplyParts {
   readonly value?: unknown;
   /** Sent as they come; `headers` then carries their type, and their length where it is known. */
   readonly bytes?: AsyncIterable<Uint8Array>;
+  /** Cuts the answer off when it aborts: for bytes that end on their own account, and a reader that does not read. */
+  readonly cut?: AbortSignal;
 }
 
 export class Reply {

@@ -1,0 +1,129 @@
+// Follows running builds: asks their hosts how they are, and keeps that in the records. Each is followed by
+// one process; when it dies another one goes on, for the build itself is the host's.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { limits } from '@cubicle/contract/limits.ts';
+import {
+  advanceBuild,
+  endBuild,
+  findRunning,
+  letGoOfBuilds,
+  renewBuilds,
+  takeUpBuilds,
+} from '../db/build-following.ts';
+import type { BuildRow } from '../db/builds.ts';
+import type { Database } from '../db/database.ts';
+import type { Fleet } from '../hosts/fleet.ts';
+import type { Host } from '../hosts/host.ts';
+import { errorText, lostOf, toldOf } from './build-record.ts';
+
+/** How long a build stays with a process that has fallen silent; a living one renews it in time. */
+export const holdS = 10;
+/** How long a host is asked to wait for news. */
+const waitMs = 10_000;
+/** The records are written at most so often for one build. */
+const writeMs = 250;
+/** Before a host that does not answer is asked again. */
+const againMs = 1_000;
+
+const lostNote = 'The host no longer knows of the build: it was restarted while it was building.';
+const unbegunNote = 'The host never began with the build.';
+
+export class BuildFollower {
+  readonly #database: Database;
+  readonly #fleet: Fleet;
+  readonly #log: (problem: unknown) => void;
+  readonly #ending = new AbortController();
+  readonly #held = new Set<string>();
+  readonly #following = new Map<string, Promise<void>>();
+
+  constructor(database: Database, fleet: Fleet, log: (problem: unknown) => void) {
+    this.#database = database;
+    this.#fleet = fleet;
+    this.#log = log;
+  }
+
+  /** Nobody else takes it up while its order is on the way. */
+  hold(id: string): void {
+    this.#held.add(id);
+  }
+
+  /** There is nothing to follow after all. */
+  release(id: string): void {
+    this.#held.delete(id);
+  }
+
+  follow(id: string): void {
+    this.#held.add(id);
+    if (this.#following.has(id) || this.#ending.signal.aborted) return;
+    const following = this.#follow(id).finally(() => {
+      this.#following.delete(id);
+      this.#held.delete(id);
+    });
+    this.#following.set(id, following);
+  }
+
+  async renew(): Promise<void> {
+    if (this.#held.size > 0) await renewBuilds(this.#database, [...this.#held], holdS);
+  }
+
+  async takeUp(): Promise<void> {
+    for (const { id } of await takeUpBuilds(this.#database, holdS, 10)) this.follow(id);
+  }
+
+  /** Builds go on; another process may follow them at once. */
+  async stop(): Promise<void> {
+    const held = [...this.#held];
+    this.#ending.abort();
+    await Promise.all(this.#following.values());
+    if (held.length > 0) await letGoOfBuilds(this.#database, held).catch(this.#log);
+  }
+
+  async #follow(id: string): Promise<void> {
+    const { signal } = this.#ending;
+    while (!signal.aborted) {
+      try {
+        // Read anew each time: somebody else may have gone on with it.
+        const row = await findRunning(this.#database, id);
+        if (row === undefined) return;
+        await this.#ask(row);
+        await this.#pause(writeMs);
+      } catch {
+        await this.#pause(againMs);
+      }
+    }
+  }
+
+  /** Until it has moved, or for a while. */
+  async #ask(row: BuildRow): Promise<void> {
+    const { id, moves } = row;
+    const host: Host = await this.#fleet.host(row.host_id);
+    const wait = { after: moves, waitMs, signal: this.#ending.signal };
+    const progress = await host.build(id, wait);
+    if (progress === undefined) {
+      const why = row.step === 0 && row.phase === 'planning' ? unbegunNote : lostNote;
+      await this.#end(row, lostOf(row, why), { status: 'failed', error: why });
+      return;
+    }
+    if (progress.status === 'running') {
+      if (progress.moves > moves) await advanceBuild(this.#database, id, toldOf(row, progress));
+    } else {
+      const { status } = progress;
+      const error = status === 'failed' ? errorText(progress) : null;
+      await this.#end(row, toldOf(row, progress), { status, error });
+    }
+  }
+
+  async #end(
+    { id }: BuildRow,
+    told: ReturnType<typeof toldOf>,
+    ended: { status: 'succeeded' | 'failed'; error: string | null },
+  ): Promise<void> {
+    const keep = limits.buildsKept;
+    await this.#database.transaction((tx) => endBuild(tx, id, told, { ...ended, keep }));
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await pause(ms, undefined, { signal: this.#ending.signal, ref: false }).catch(() => {});
+  }
+}
