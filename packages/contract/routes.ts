@@ -3,6 +3,7 @@
 import { accountRoutes } from './resources/account.ts';
 import { apiKeyRoutes } from './resources/api-keys.ts';
 import { computerRoutes } from './resources/computers.ts';
+import { computerSecretRoutes } from './resources/computer-secrets.ts';
 import { desktopRoutes } from './resources/desktop.ts';
 import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
@@ -25,6 +26,7 @@ export const routes = {
   ...sizeRoutes,
   ...templateRoutes,
   ...computerRoutes,
+  ...computerSecretRoutes,
   ...execRoutes,
   ...desktopRoutes,
   ...fileRoutes,

@@ -46,6 +46,11 @@ export class Vault {
     }
   }
 
+  /** Throws a KeyringError for what this server has no key for. */
+  open(sealed: Buffer, about: string): Buffer {
+    return this.#keyring.open(sealed, about);
+  }
+
   /**
    * Adds a key and seals everything anew with it. The key before it stays: a server may have sealed with it
    * at this very moment. Keys before that go, once nothing is left that they sealed.
