@@ -18,6 +18,9 @@ export const limits = {
   secretsActive: 100,
   /** Deleting one frees an active place, never one of these. */
   secretsEver: 1_000,
+  /** Of one computer; of them, those that are files. */
+  secretBindings: 32,
+  secretFiles: 8,
   /** A template document, and in it: characters of a script and of a variable, and counts. Numbers of ours. */
   templateBody: 1 * MiB,
   templateScript: 64 * KiB,

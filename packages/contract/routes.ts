@@ -4,6 +4,7 @@ import { accountRoutes } from './resources/account.ts';
 import { apiKeyRoutes } from './resources/api-keys.ts';
 import { buildRoutes } from './resources/builds.ts';
 import { computerRoutes } from './resources/computers.ts';
+import { computerSecretRoutes } from './resources/computer-secrets.ts';
 import { desktopRoutes } from './resources/desktop.ts';
 import { execRoutes } from './resources/exec.ts';
 import { fileRoutes } from './resources/files.ts';
@@ -27,6 +28,7 @@ export const routes = {
   ...templateRoutes,
   ...buildRoutes,
   ...computerRoutes,
+  ...computerSecretRoutes,
   ...execRoutes,
   ...desktopRoutes,
   ...fileRoutes,

@@ -34,6 +34,8 @@ export interface CommandsOptions {
   readonly place: CommandPlace;
   readonly cgroups: Cgroups;
   readonly sessionEnv: string;
+  /** Variables of bound secrets; the caller's own come before them. */
+  readonly secrets: () => Readonly<Record<string, string>>;
   readonly user: string;
   readonly exited: (execution: Execution, exitCode: number) => void;
 }
@@ -131,16 +133,20 @@ export class Commands {
     background?: { id: string; procs: string | undefined },
   ): Promise<Command> {
     if (this.#open >= mostOpen) throw new Refused('busy', { detail: `${mostOpen} commands` });
-    const { place, sessionEnv } = this.#options;
+    const { place, sessionEnv, secrets } = this.#options;
     const variables = session === 'desktop' ? readSession(sessionEnv) : {};
     if (variables === undefined) throw new Refused('no_session');
     const account = session === 'desktop' ? findAccount(this.#options.user) : undefined;
-    const line = commandLine(body, {
-      account: account ?? ownAccount(),
-      session: variables,
-      group: background?.procs,
-      marker: background?.id,
-    });
+    const env = { ...secrets(), ...body.env };
+    const line = commandLine(
+      { ...body, env },
+      {
+        account: account ?? ownAccount(),
+        session: variables,
+        group: background?.procs,
+        marker: background?.id,
+      },
+    );
     this.#open += 1;
     try {
       const command = await startCommand(line, place);

@@ -20,6 +20,7 @@ import { writeFile } from './file-write.ts';
 import { Link } from './link.ts';
 import { OutputRoom } from './output-room.ts';
 import { asRefused } from './refused.ts';
+import { Secrets } from './secrets.ts';
 import { showScreen } from './screen.ts';
 import { DesktopWatch } from './session.ts';
 import { places, readSettings } from './settings.ts';
@@ -43,10 +44,16 @@ clearExec();
 
 const uploads = new Uploads(at.uploads);
 const watches = new Watches();
+const secrets = new Secrets({
+  folder: settings.secrets,
+  etc: settings.etc,
+  user: settings.user,
+});
 const commands = new Commands({
   place: { folder: settings.exec, fifos: new Fifos(settings.exec), room: new OutputRoom() },
   cgroups: new Cgroups(settings.cgroups ? ownGroup() : undefined),
   sessionEnv: at.sessionEnv,
+  secrets: () => secrets.env,
   user: settings.user,
   exited: ({ id }, exitCode) => {
     link.tell({ type: 'exited', execution_id: id, exit_code: exitCode });
@@ -55,6 +62,7 @@ const commands = new Commands({
 const terminals = new Terminals({
   folder: at.terminals,
   sessionEnv: at.sessionEnv,
+  secrets: () => secrets.env,
   user: settings.user,
 });
 const session = new DesktopWatch(at.desktopReady, (ready) => {
@@ -77,6 +85,7 @@ const link = new Link({
     boot_id: bootId(),
     agent_id: agentId,
     desktop_ready: session.ready,
+    secrets: secrets.serial,
     running: commands.executions.running(),
     exited: commands.executions.exited(),
   }),
@@ -105,6 +114,7 @@ const operations: { [Op in GuestRequest['op']]: Serve<Extract<GuestRequest, { op
   screen: (channel) => backend.devices.sharing(showScreen(channel, at.screen)),
   terminal: (channel, asked) => terminals.attach(channel, asked),
   watch: (channel, asked) => watches.watch(channel, asked),
+  secrets: (channel) => secrets.serve(channel),
 };
 
 /** Before an answer a refusal says why; after one only a reset can. */

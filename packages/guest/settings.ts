@@ -1,6 +1,7 @@
 // Where the agent finds things. Every place has its name in a real guest; tests move them.
 
 import { join } from 'node:path';
+import { secretsFolder } from '@cubicle/contract/secret-names.ts';
 
 export interface Settings {
   /** The host's socket. */
@@ -11,6 +12,10 @@ export interface Settings {
   readonly exec: string;
   /** Survives a reboot of the guest: which uploads were under way. */
   readonly state: string;
+  /** Secrets that were delivered: in memory, gone with the boot. */
+  readonly secrets: string;
+  /** Where shells are set up for everybody. */
+  readonly etc: string;
   /** The kind of desktop that the image has. */
   readonly desktop: 'x11' | 'wayland';
   /** The X server's socket. */
@@ -29,6 +34,8 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     run: env['CUBICLE_RUN'] ?? '/run/cubicle',
     exec: env['CUBICLE_EXEC'] ?? '/run/cubicle-agent',
     state: env['CUBICLE_STATE'] ?? '/var/lib/cubicle',
+    secrets: env['CUBICLE_SECRETS'] ?? secretsFolder,
+    etc: env['CUBICLE_ETC'] ?? '/etc',
     desktop: env['CUBICLE_DESKTOP'] === 'wayland' ? 'wayland' : 'x11',
     display: env['CUBICLE_DISPLAY'] ?? '/tmp/.X11-unix/X0',
     user: env['CUBICLE_USER'] ?? 'user',

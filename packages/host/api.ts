@@ -3,7 +3,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { chmod, rm } from 'node:fs/promises';
 import { timingSafeEqual } from 'node:crypto';
-import { hostCommand, type HostEventPage, type HostReport } from '@cubicle/contract/host/api.ts';
+import {
+  besideCommand,
+  hostCommand,
+  hostDelivery,
+  type HostEventPage,
+  type HostReport,
+} from '@cubicle/contract/host/api.ts';
 import type { Duplex } from 'node:stream';
 import type { BuildsRequest } from './builds/builds-api.ts';
 import type { Context } from './engine/engine.ts';
@@ -114,14 +120,21 @@ export class HostApi {
       return sendJson(response, found === undefined ? 404 : 200, found ?? { error: 'absent' });
     }
     if (rest[0] === 'commands') {
-      const command = hostCommand.parse(JSON.parse(await readText(request)));
+      const sent = await readJson(request);
+      const command = hostCommand.parse(sent);
+      const { delivery } = besideCommand.parse(sent);
       // A command goes on when its caller goes away: it is recorded there and asked for again.
       const whole = { signal: AbortSignal.timeout(600_000) };
       return sendJson(
         response,
         200,
-        await this.#parts.computers.carryOut(whole, computer, command),
+        await this.#parts.computers.carryOut(whole, computer, command, delivery),
       );
+    }
+    if (rest[0] === 'secrets') {
+      const delivery = hostDelivery.parse(await readJson(request));
+      const delivered = await this.#parts.computers.deliver(context, computer, delivery);
+      return sendJson(response, 200, { delivered });
     }
     if (rest[0] === 'signals') {
       const { searchParams: query } = url;
@@ -167,6 +180,16 @@ function sendText(response: ServerResponse, status: number, body: string): void 
     'content-length': Buffer.byteLength(body),
   });
   response.end(body);
+}
+
+/** What does not parse is not quoted, as the parser's own error would: there may be secrets in it. */
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const text = await readText(request);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('a request that is not JSON');
+  }
 }
 
 export async function readText(request: IncomingMessage): Promise<string> {

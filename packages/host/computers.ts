@@ -1,10 +1,16 @@
 // The computers of this host: carries out the control plane's commands on the engine. A command may be
 // repeated with its operation's id; what is already so is left so.
 
-import type { HostCommand, HostComputer, HostOutcome } from '@cubicle/contract/host/api.ts';
+import type {
+  HostCommand,
+  HostComputer,
+  HostDelivery,
+  HostOutcome,
+} from '@cubicle/contract/host/api.ts';
 import type { Builds } from './builds/builds.ts';
 import { buildOf } from './builds/labels.ts';
 import type { Census } from './census.ts';
+import { type Deliveries, deliveredOf } from './deliveries.ts';
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
 import type { Frames } from './frames.ts';
@@ -25,6 +31,7 @@ export interface ComputersParts {
   readonly folders: LinkFolders;
   readonly roster: Roster;
   readonly census: Census;
+  readonly deliveries: Deliveries;
   readonly frames: Frames;
   readonly events: Events;
   readonly pool: Pool;
@@ -96,12 +103,13 @@ export class Computers {
   async guestState(
     context: Context,
     computer: string,
-  ): Promise<'absent' | 'not_running' | 'suspended' | undefined> {
+  ): Promise<'absent' | 'not_running' | 'suspended' | 'starting' | undefined> {
     const { roster } = this.#parts;
     const resident = roster.get(computer);
     if (resident === undefined) return 'absent';
     await this.#parts.census.updateOne(context, computer);
     if (roster.get(computer) !== resident) return 'absent';
+    if (resident.awaitsSecrets === true) return 'starting';
     if (resident.status === 'running') return undefined;
     return resident.status === 'frozen' ? 'suspended' : 'not_running';
   }
@@ -119,12 +127,17 @@ export class Computers {
     return resident && this.#tell(computer, resident);
   }
 
-  /** Commands on one computer take turns. */
-  async carryOut(context: Context, computer: string, command: HostCommand): Promise<HostOutcome> {
+  /** Commands on one computer take turns. `delivery`: for one that boots, and no longer than that. */
+  async carryOut(
+    context: Context,
+    computer: string,
+    command: HostCommand,
+    delivery?: HostDelivery,
+  ): Promise<HostOutcome> {
     return this.#turns.take(computer, async () => {
       const { last } = this.#parts.roster.get(computer) ?? {};
       if (last?.operation === command.operation) return last.outcome;
-      const outcome = await this.#attempt(context, computer, command);
+      const outcome = await this.#attempt(context, computer, command, delivery);
       const resident = this.#parts.roster.get(computer);
       if (resident !== undefined && outcome.outcome !== 'copying') {
         resident.last = { operation: command.operation, outcome };
@@ -133,16 +146,34 @@ export class Computers {
     });
   }
 
-  async #attempt(context: Context, computer: string, command: HostCommand): Promise<HostOutcome> {
+  /** Secrets for one that runs. Whether its guest has them. */
+  async deliver(context: Context, computer: string, delivery: HostDelivery): Promise<boolean> {
+    return this.#turns.take(computer, async () => {
+      if ((await this.guestState(context, computer)) !== undefined) return false;
+      const resident = this.#parts.roster.get(computer);
+      if (resident === undefined) return false;
+      return this.#parts.deliveries.later(context, resident, delivery);
+    });
+  }
+
+  async #attempt(
+    context: Context,
+    computer: string,
+    command: HostCommand,
+    delivery: HostDelivery | undefined,
+  ): Promise<HostOutcome> {
     try {
       switch (command.kind) {
         case 'create':
-          return await this.#create(context, computer, command);
+          return await this.#create(context, computer, command, delivery);
         case 'clone':
           return await this.#clone(context, computer, command);
         case 'delete':
           await this.#remove(context, computer);
           return { outcome: 'done', status: 'stopped' };
+        case 'start':
+        case 'restart':
+          return await this.#boot(context, computer, command, delivery);
         default:
           return await this.#power(context, computer, command);
       }
@@ -161,6 +192,46 @@ export class Computers {
   #told(error: unknown, sentence: string): string {
     this.#parts.log(error);
     return sentence;
+  }
+
+  async #boot(
+    context: Context,
+    computer: string,
+    command: Extract<PowerCommand, { kind: 'start' | 'restart' }>,
+    delivery: HostDelivery | undefined,
+  ): Promise<HostOutcome> {
+    if (command.delivers === undefined) return this.#power(context, computer, command);
+    const resident = this.#parts.roster.get(computer);
+    if (resident === undefined) return { outcome: 'refused', why: 'absent' };
+    if (delivery === undefined) return this.#withhold(context, computer, resident);
+    resident.awaitsSecrets = true;
+    try {
+      const outcome = await this.#power(context, computer, command);
+      if (outcome.outcome !== 'done' || outcome.status !== 'running') return outcome;
+      return await this.#delivered(context, computer, resident, delivery);
+    } finally {
+      resident.awaitsSecrets = false;
+    }
+  }
+
+  async #delivered(
+    context: Context,
+    computer: string,
+    resident: Resident,
+    delivery: HostDelivery,
+  ): Promise<HostOutcome> {
+    if (await this.#parts.deliveries.atBoot(context, resident, delivery)) {
+      return { outcome: 'done', status: 'running', delivered: deliveredOf(delivery) };
+    }
+    return this.#withhold(context, computer, resident);
+  }
+
+  /** A computer whose secrets it cannot have does not run. */
+  async #withhold(context: Context, computer: string, resident: Resident): Promise<HostOutcome> {
+    await this.#parts.engine.stop(context, resident.instance, true);
+    this.#parts.census.note(resident, 'stopped');
+    this.#parts.ended(computer, 'stopped');
+    return { outcome: 'undelivered', message: 'Its secrets could not be delivered.' };
   }
 
   async #power(context: Context, computer: string, command: PowerCommand): Promise<HostOutcome> {
@@ -188,7 +259,10 @@ export class Computers {
     const runs = outcome.status === 'running' && instance.status !== 'frozen';
     const again = instance.status === 'running' && command.kind === 'restart';
     const boots = runs && (instance.status !== 'running' || again);
-    if (boots) links.stopped(instance.id);
+    if (boots) {
+      links.stopped(instance.id);
+      delete resident.delivered;
+    }
     if (again) events.restarted(instance.id);
     roster.began(resident, boots ? 'boot' : 'session');
     this.#parts.census.note(resident, enginesWord[outcome.status] ?? 'stopped');
@@ -213,8 +287,13 @@ export class Computers {
     return roster.add(computer, instance, 'unfinished');
   }
 
-  async #create(context: Context, computer: string, command: CreateCommand): Promise<HostOutcome> {
-    const { engine, roster, census, pool } = this.#parts;
+  async #create(
+    context: Context,
+    computer: string,
+    command: CreateCommand,
+    delivery: HostDelivery | undefined,
+  ): Promise<HostOutcome> {
+    const { roster, census, pool } = this.#parts;
     pool.fillSoon();
     await this.#requireRoom(context);
     const source = await this.#sourceOf(context, command);
@@ -236,6 +315,29 @@ export class Computers {
       census.note(resident, 'stopped');
       return { outcome: 'done', status: 'stopped' };
     }
+    if (command.delivers === undefined) {
+      return this.#begin(context, computer, resident, taken, isNew);
+    }
+    if (delivery === undefined) return this.#withhold(context, computer, resident);
+    resident.awaitsSecrets = true;
+    try {
+      const begun = await this.#begin(context, computer, resident, taken, isNew);
+      if (begun.outcome !== 'done') return begun;
+      return await this.#delivered(context, computer, resident, delivery);
+    } finally {
+      resident.awaitsSecrets = false;
+    }
+  }
+
+  /** The first boot of one that was made; one of the pool's runs already. */
+  async #begin(
+    context: Context,
+    computer: string,
+    resident: Resident,
+    taken: string | undefined,
+    isNew: boolean,
+  ): Promise<HostOutcome> {
+    const { engine, roster, census } = this.#parts;
     try {
       if (taken === undefined) await engine.start(context, resident.instance);
     } catch (error) {
@@ -372,10 +474,12 @@ export class Computers {
     const status = statuses[resident.status];
     if (status !== 'running') return { id: computer, status, ready: false };
     const idleS = Math.floor(roster.idleMs(resident) / 1_000);
+    const secrets = this.#parts.deliveries.held(resident);
     return {
       id: computer,
       status,
-      ready: links.ready(resident.instance),
+      ready: links.ready(resident.instance) && resident.awaitsSecrets !== true,
+      ...(secrets !== undefined && { secrets }),
       ...(!links.busy(resident.instance) && { idle_s: idleS }),
     };
   }

@@ -56,7 +56,9 @@ export class GuestApi {
       const pictured = what === 'screenshot' && refusal === 'suspended';
       if (pictured && (await this.#desktop.lastPicture(call, instance))) return true;
       const failure = pictured ? 'no_frame' : refusal;
-      sendFailure(response, { failure, error: 'The computer is not running.' });
+      const error =
+        failure === 'starting' ? 'The computer is starting.' : 'The computer is not running.';
+      sendFailure(response, { failure, error });
       return true;
     }
     const done = this.#counts(call) ? this.#roster.use(call.computer) : () => {};

@@ -9,6 +9,7 @@ import { GuestWorkshop } from './builds/guest-workshop.ts';
 import { SimulatedWorkshop } from './builds/simulated-workshop.ts';
 import { Census } from './census.ts';
 import { Computers } from './computers.ts';
+import { Deliveries } from './deliveries.ts';
 import { DesktopApi } from './desktop-api.ts';
 import type { Context, Engine } from './engine/engine.ts';
 import { readEndpoint } from './engine/incus/endpoint.ts';
@@ -104,6 +105,7 @@ export async function startHost(
       log,
     });
     const census = new Census(engine, links, roster, events);
+    const deliveries = new Deliveries(engine, links, log);
     const frames = new Frames(join(folder, 'frames'), links);
     const ended = (computer: string, end: SocketEnd) => sockets.changed(computer, end);
     const parts = {
@@ -112,6 +114,7 @@ export async function startHost(
       folders,
       roster,
       census,
+      deliveries,
       frames,
       events,
       pool,
@@ -125,7 +128,7 @@ export async function startHost(
     const terminals = new Terminals(links, {
       state: async (call, instance) => {
         const state = await computers.guestState(call, roster.computerOf(instance) ?? '');
-        if (state === undefined) return 'running';
+        if (state === undefined || state === 'starting') return 'running';
         return state === 'suspended' ? 'suspended' : 'not_running';
       },
       starting: (instance) => roster.isStarting(roster.computerOf(instance) ?? ''),

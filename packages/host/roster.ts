@@ -14,6 +14,10 @@ export interface Resident {
   usedAt: number;
   /** The use after which it was last told to be idle. */
   idleToldAt?: number;
+  /** The last delivery of secrets that this daemon made in its present boot. */
+  delivered?: number;
+  /** It boots, and nobody reaches it before it has its secrets. */
+  awaitsSecrets?: boolean;
   /** How many uses are under way. */
   uses: number;
   /** The last command's operation and its outcome: asked again, it is told and not repeated. */

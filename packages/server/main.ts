@@ -29,6 +29,8 @@ import { Operations } from './app/operations.ts';
 import { Reconciler } from './app/reconcile.ts';
 import { KeyUses } from './app/key-uses.ts';
 import { type MadeAccount, Operator } from './app/operator.ts';
+import { SecretBindings } from './app/secret-bindings.ts';
+import { SecretDelivery } from './app/secret-delivery.ts';
 import { SocketCalls } from './app/socket-calls.ts';
 import { reviewMs, Sockets } from './app/sockets.ts';
 import { SystemBuilds } from './app/system-builds.ts';
@@ -70,6 +72,7 @@ import { accountHandlers } from './routes/account.ts';
 import { apiKeyHandlers } from './routes/api-keys.ts';
 import { buildHandlers } from './routes/builds.ts';
 import { computerHandlers } from './routes/computers.ts';
+import { computerSecretHandlers } from './routes/computer-secrets.ts';
 import { desktopHandlers } from './routes/desktop.ts';
 import { execHandlers } from './routes/exec.ts';
 import { fileHandlers } from './routes/files.ts';
@@ -246,7 +249,8 @@ export async function startServer(
     );
 
     const inventory = options.inventory ?? recordedInventory(database);
-    const lifecycle = new Lifecycle(database, fleet);
+    const delivery = new SecretDelivery(database, vault, fleet);
+    const lifecycle = new Lifecycle(database, fleet, delivery);
     const computers = new Computers(database, fleet, credentials);
     const reader = new DocumentReader();
     undo.push(() => reader.close());
@@ -278,6 +282,7 @@ export async function startServer(
     housekeeping.every(reviewMs, 'reviewing sockets', () => sockets.review());
     housekeeping.every(1_000, 'taking up operations', () => lifecycle.takeUp());
     housekeeping.every(2_000, 'reconciling', () => reconciler.run());
+    housekeeping.every(1_000, 'delivering replaced secrets', () => delivery.redeliver());
     housekeeping.every(60_000, 'trimming operations', () => trimOperations(database));
     housekeeping.every(60_000, 'forgetting computers that never were', () =>
       trimVoidComputers(database),
@@ -293,11 +298,12 @@ export async function startServer(
       ...accountHandlers(new Account(database, inventory)),
       ...workspaceHandlers(new Workspaces(database, gatekeeper, inventory)),
       ...apiKeyHandlers(new ApiKeys(database, gatekeeper, uses)),
-      ...secretHandlers(new StoredSecrets(database, vault)),
+      ...secretHandlers(new StoredSecrets(database, vault, fleet)),
       ...sizeHandlers(new Catalog(database)),
       ...templateHandlers(new Templates(database, fleet, reader), url),
       ...buildHandlers(builds, buildStreams),
       ...computerHandlers(computers, changes),
+      ...computerSecretHandlers(new SecretBindings(database, computers)),
       ...execHandlers(guest),
       ...desktopHandlers(new Desktop(computers, guest)),
       ...signalHandlers(guest),

@@ -17,6 +17,7 @@ export const greeting = {
   boot_id: 'boot',
   agent_id: 'a'.repeat(32),
   desktop_ready: true,
+  secrets: 0,
   running: [] as string[],
   exited: [] as { id: string; exit_code: number }[],
 };

@@ -22,6 +22,7 @@ async function takeOver(rig: Rig): Promise<void> {
     boot_id: 'other',
     agent_id: '0'.repeat(32),
     desktop_ready: false,
+    secrets: 0,
     running: [],
     exited: [],
   });
@@ -164,6 +165,7 @@ test('an agent of another protocol is told so and makes way', async (t) => {
     boot_id: 'x',
     agent_id: '0'.repeat(32),
     desktop_ready: true,
+    secrets: 0,
     running: [],
     exited: [],
   });

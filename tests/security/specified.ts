@@ -4,7 +4,7 @@
 
 import { accountOperations } from './specified/account.ts';
 import { apiKeyOperations } from './specified/api-keys.ts';
-import { computerOperations } from './specified/computers.ts';
+import { computerOperations, computerSecretOperations } from './specified/computers.ts';
 import { desktopOperations } from './specified/desktop.ts';
 import { guestOperations } from './specified/guest.ts';
 import { operationOperations } from './specified/operations.ts';
@@ -24,6 +24,7 @@ export const specified: Record<string, Specified> = {
   ...sizeOperations,
   ...templateOperations,
   ...computerOperations,
+  ...computerSecretOperations,
   ...guestOperations,
   ...desktopOperations,
   ...socketOperations,

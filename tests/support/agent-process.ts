@@ -37,6 +37,8 @@ export async function spawnAgent(
       CUBICLE_LINK: socket,
       CUBICLE_RUN: join(folder, 'run'),
       CUBICLE_EXEC: join(folder, 'exec'),
+      CUBICLE_SECRETS: join(folder, 'secrets'),
+      CUBICLE_ETC: join(folder, 'etc'),
       // Nobody's display: whoever runs the tests keeps their own.
       CUBICLE_DISPLAY: join(folder, 'display'),
       CUBICLE_STATE: join(folder, 'state'),

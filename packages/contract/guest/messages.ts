@@ -20,7 +20,7 @@ import {
   words,
 } from './shape.ts';
 import { desktopWants } from './desktop.ts';
-import { counts, sizes } from './sizes.ts';
+import { counts, guestProtocol, sizes } from './sizes.ts';
 
 const executionId = matching(idPattern('execution'));
 const identity = matching(/^[0-9a-f]{32}$/);
@@ -29,6 +29,7 @@ const orNull = <T>(shape: Shape<T>) => either(shape, oneOf(null));
 const exitCode = whole(-1, 255);
 const path = text(limits.path);
 const side = whole(1, limits.terminalSide);
+const serial = whole(0, 2 ** 31 - 1);
 
 /** What an agent says first. What it does not name it no longer knows. */
 export const agentHello = fields({
@@ -37,10 +38,23 @@ export const agentHello = fields({
   /** New at each start of the agent. */
   agent_id: identity,
   desktop_ready: flag,
+  /** The last delivery of secrets that it holds; 0 for none. */
+  secrets: serial,
   running: listOf(executionId, limits.execBackground),
   exited: listOf(fields({ id: executionId, exit_code: exitCode }), counts.exitedKept),
 });
 export type AgentHello = Shaped<typeof agentHello>;
+
+/** Of a greeting in another protocol than ours nothing else can be known. */
+export const foreignHello: Shape<{ readonly protocol: number }> = (
+  value,
+): value is { readonly protocol: number } =>
+  typeof value === 'object' &&
+  value !== null &&
+  'protocol' in value &&
+  whole(0, 65_535)(value.protocol) &&
+  value.protocol !== guestProtocol;
+export type ForeignHello = Shaped<typeof foreignHello>;
 
 /** `known`: of the executions that the agent told, those that the host knows too. */
 export const hostHello = fields({
@@ -83,6 +97,8 @@ export const request = taggedBy('op', {
   }),
   /** Lasts as long as its channel: the host lets go of the tree by a reset. */
   watch: fields({ op: oneOf('watch'), path: text(limits.treePath) }),
+  /** What is delivered follows as data: `secretsBody`. */
+  secrets: fields({ op: oneOf('secrets') }),
 });
 export type GuestRequest = Shaped<typeof request>;
 export type Session = Shaped<typeof session>;
@@ -93,6 +109,17 @@ export const commandBody = fields({
   env: mapOf(text(4_096), 64),
 });
 export type CommandBody = Shaped<typeof commandBody>;
+
+/** By the name of the variable or the file. `replaces`: what is not among them goes. */
+export const secretsBody = fields({
+  serial,
+  replaces: flag,
+  env: mapOf(words(limits.secretValue), limits.secretBindings),
+  files: mapOf(words(limits.secretValue), limits.secretFiles),
+});
+export type SecretsBody = Shaped<typeof secretsBody>;
+
+export const secretsAnswer = fields({});
 
 const wholeOutput = fields({ bytes: whole(0, limits.execOutput), truncated: flag });
 const chunk = fields({

@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 const KiB = 1024;
 
 /** Both sides speak exactly this; an agent that meets another number makes way for its successor. */
-export const guestProtocol = 3;
+export const guestProtocol = 4;
 
 const payload = 64 * KiB;
 
@@ -32,6 +32,8 @@ export const sizes = {
   watchLine: 10 * KiB,
   /** The body of a command as JSON. It says what the public request says, so it is hardly longer. */
   command: limits.execBody + 4 * KiB,
+  /** Secrets as JSON, each character of 32 values escaped. */
+  secrets: 1024 * KiB,
   /** The names of a listing, as JSON. */
   listing: 128 * KiB,
 } as const;

@@ -17,6 +17,8 @@ export const hostPaths = {
     `/computers/${id}/executions/${execution}/output`,
   files: (id: string) => `/computers/${id}/files`,
   signals: (id: string) => `/computers/${id}/signals`,
+  /** A delivery to a computer that runs: see `hostDelivery`. */
+  secrets: (id: string) => `/computers/${id}/secrets`,
   fileList: (id: string) => `/computers/${id}/files/list`,
   screenshot: (id: string) => `/computers/${id}/screenshot`,
   desktop: (id: string, want: string) => `/computers/${id}/desktop/${want}`,
@@ -35,6 +37,12 @@ export const accountHeader = 'x-cubicle-account';
 const shape = z.object({ cpu: z.int(), ram_mb: z.int(), disk_gb: z.int() });
 export type HostShape = z.infer<typeof shape>;
 
+/**
+ * The number of the delivery that a boot is to make. What it delivers is sent beside the command and recorded
+ * nowhere: a boot that should deliver and has nothing beside it leaves the computer stopped.
+ */
+const delivers = z.int().optional();
+
 export const hostCommand = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('create'),
@@ -46,6 +54,7 @@ export const hostCommand = z.discriminatedUnion('kind', [
     resolution: z.string(),
     name: z.string(),
     start: z.boolean(),
+    delivers,
   }),
   z.object({
     kind: z.literal('clone'),
@@ -55,7 +64,12 @@ export const hostCommand = z.discriminatedUnion('kind', [
     resolution: z.string(),
     name: z.string(),
   }),
-  z.object({ kind: z.literal('start'), operation: z.string(), resume_only: z.boolean() }),
+  z.object({
+    kind: z.literal('start'),
+    operation: z.string(),
+    resume_only: z.boolean(),
+    delivers,
+  }),
   z.object({ kind: z.literal('stop'), operation: z.string(), force: z.boolean() }),
   z.object({
     kind: z.literal('suspend'),
@@ -63,20 +77,50 @@ export const hostCommand = z.discriminatedUnion('kind', [
     /** Only if nobody has used it for this many seconds. */
     idle_s: z.int().optional(),
   }),
-  z.object({ kind: z.literal('restart'), operation: z.string() }),
+  z.object({ kind: z.literal('restart'), operation: z.string(), delivers }),
   z.object({ kind: z.literal('resize'), operation: z.string(), shape }),
   z.object({ kind: z.literal('delete'), operation: z.string() }),
 ]);
 export type HostCommand = z.infer<typeof hostCommand>;
 
+/** Which revision of a secret is which variable or which file. */
+const deliveredSecret = z.object({
+  secret_id: z.string(),
+  revision_id: z.string(),
+  env: z.string().nullable(),
+  file: z.string().nullable(),
+});
+export type DeliveredSecret = z.infer<typeof deliveredSecret>;
+
+export const hostDelivery = z.object({
+  /** Counts the deliveries to a computer; the guest keeps it, and tells it to its host. */
+  serial: z.int(),
+  /** What is not among them is taken away. */
+  replaces: z.boolean(),
+  secrets: z.array(deliveredSecret.extend({ value: z.string() })),
+});
+export type HostDelivery = z.infer<typeof hostDelivery>;
+
+/** What is sent with a command and is no part of it. */
+export const besideCommand = z.object({ delivery: hostDelivery.optional() });
+
+/** How a delivery to a running computer ended. */
+export const hostDelivered = z.object({ delivered: z.boolean() });
+
 /**
  * `done`: carried out. `copying`: a clone that goes on; repeating the command asks how it is.
- * `start_failed`: made, but it would not boot. `refused`: nothing was changed, for this reason.
+ * `start_failed`: made, but it would not boot. `undelivered`: its secrets could not be
+ * delivered, so it is stopped. `refused`: nothing was changed, for this reason.
  */
 export const hostOutcome = z.discriminatedUnion('outcome', [
-  z.object({ outcome: z.literal('done'), status: z.enum(computerStatuses) }),
+  z.object({
+    outcome: z.literal('done'),
+    status: z.enum(computerStatuses),
+    delivered: z.array(deliveredSecret).optional(),
+  }),
   z.object({ outcome: z.literal('copying') }),
   z.object({ outcome: z.literal('start_failed'), message: z.string() }),
+  z.object({ outcome: z.literal('undelivered'), message: z.string() }),
   z.object({ outcome: z.literal('failed'), message: z.string() }),
   z.object({
     outcome: z.literal('refused'),
@@ -105,6 +149,8 @@ export const hostComputer = z.object({
   ready: z.boolean(),
   /** How long nobody has used a running one; absent while something drives it. */
   idle_s: z.int().optional(),
+  /** The last delivery that a running one holds, 0 for none; absent while that is not known. */
+  secrets: z.int().optional(),
 });
 export type HostComputer = z.infer<typeof hostComputer>;
 

@@ -14,6 +14,7 @@ import {
 import { idPattern } from '../ids.ts';
 import { costs, limits } from '../limits.ts';
 import { defineRoutes } from '../route.ts';
+import { newBindings, secretRecordFields } from '../secret-bindings.ts';
 import { timestamp } from '../timestamp.ts';
 
 const operationId = z.string().regex(idPattern('operation'));
@@ -59,6 +60,7 @@ const computer = z
         failed: z.string().optional(),
       })
       .optional(),
+    ...secretRecordFields,
     operation_id: operationId.optional(),
     url: z.string().optional(),
     events_url: z.string().optional(),
@@ -164,6 +166,9 @@ export const computerRoutes = defineRoutes({
           ),
         start: z.boolean().optional().describe('True when absent.'),
         workspace_id: z.string().optional().describe('The key’s own, or none, when absent.'),
+        secrets: newBindings
+          .optional()
+          .describe('Bound from the start, as PUT /computers/{id}/secrets does.'),
       }),
       cap: limits.jsonBody,
     },
@@ -184,6 +189,8 @@ export const computerRoutes = defineRoutes({
       'quota_exceeded',
       'host_no_room',
       'engine_absent',
+      'secret_binding_unresolved',
+      'keyring_unavailable',
     ],
     verifiedFor: 'creating a computer',
     summary: 'Create a computer',
@@ -251,9 +258,13 @@ export const computerRoutes = defineRoutes({
       'computer_not_ready',
       'quota_exceeded',
       'host_no_room',
+      'secret_bound_gone',
+      'secrets_undelivered',
+      'keyring_unavailable',
     ],
     summary: 'Start or resume a computer',
-    prose: 'With `resume_only=true` a stopped computer without a session is left as it is.',
+    prose:
+      'With `resume_only=true` a stopped computer without a session is left as it is. Secrets that are bound are delivered before the answer; when they cannot be, the computer is stopped again and `secrets_error` says so.',
   },
   stopComputer: {
     ...acting,
@@ -266,9 +277,16 @@ export const computerRoutes = defineRoutes({
   suspendComputer: {
     ...acting,
     path: '/computers/{id}/suspend',
-    errors: [...lifecycleErrors, 'computer_not_running', 'computer_not_ready'],
+    errors: [
+      ...lifecycleErrors,
+      'computer_not_running',
+      'computer_not_ready',
+      'secrets_delivering',
+      'secrets_changed',
+    ],
     summary: 'Suspend a computer',
-    prose: 'It must be running. Its session is kept; start resumes it.',
+    prose:
+      'It must be running, and its bound secrets those it was started with. Its session is kept; start resumes it.',
   },
   restartComputer: {
     ...acting,
@@ -279,9 +297,14 @@ export const computerRoutes = defineRoutes({
       'computer_not_ready',
       'quota_exceeded',
       'host_no_room',
+      'secrets_delivering',
+      'secrets_need_start',
+      'secrets_undelivered',
+      'keyring_unavailable',
     ],
     summary: 'Restart a computer',
-    prose: 'Gives new desktop credentials. A stopped computer is started.',
+    prose:
+      'Gives new desktop credentials. A stopped computer is started, unless secrets are bound to it. One whose bound secret was deleted is stopped.',
   },
   cloneComputer: {
     ...one,
@@ -300,7 +323,7 @@ export const computerRoutes = defineRoutes({
     verifiedFor: 'cloning a computer',
     summary: 'Clone a stopped or suspended computer',
     prose:
-      'The copy keeps size and resolution, is `building` until its disk is copied, and lands stopped.',
+      'The copy keeps size and resolution, is `building` until its disk is copied, and lands stopped. No secret is bound to it.',
   },
   moveComputerToWorkspace: {
     method: 'PUT',
@@ -318,11 +341,12 @@ export const computerRoutes = defineRoutes({
       'workspace_unknown',
       'computer_busy',
       'computer_not_stopped',
+      'computer_has_secrets',
       'host_unreachable',
     ],
     summary: 'Move a computer to another workspace, or to none',
     prose:
-      'It must be stopped without a saved session. Keys of the old workspace lose it, those of the new one reach it, and its desktop credentials are replaced.',
+      'It must be stopped without a saved session, and no secret bound to it. Keys of the old workspace lose it, those of the new one reach it, and its desktop credentials are replaced.',
     source: 'Part 4, Workspaces 4',
   },
 });

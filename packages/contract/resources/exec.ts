@@ -114,6 +114,7 @@ export const wakeErrors = [
   'computer_busy',
   'quota_exceeded',
   'host_no_room',
+  'secret_bound_gone',
   'host_outcome_unknown',
   'host_failed',
 ] as const;

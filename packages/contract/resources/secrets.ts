@@ -108,7 +108,8 @@ export const secretRoutes = defineRoutes({
     answer: { status: 200, schema: secret },
     errors: ['secret_scope_refused', 'secret_unknown', 'secret_stale', 'keyring_unavailable'],
     summary: 'Replace the value of a secret',
-    prose: 'Gives it a new revision. Of two that replace the same revision one is refused.',
+    prose:
+      'Gives it a new revision. Of two that replace the same revision one is refused. Computers that run and have it bound get the new value as soon as they can be reached.',
   },
   deleteSecret: {
     ...writing,
@@ -122,6 +123,6 @@ export const secretRoutes = defineRoutes({
     errors: ['query_refused', 'secret_scope_refused', 'secret_unknown', 'secret_stale'],
     summary: 'Delete a secret',
     prose:
-      'Its value is erased. It frees one of the account’s active places, not one of those it has in all its time.',
+      'Its value is erased. It frees one of the account’s active places, not one of those it has in all its time. A computer that has it bound keeps the value while it runs, and is neither started nor resumed until the binding is removed; a restart stops it.',
   },
 });

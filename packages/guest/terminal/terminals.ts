@@ -29,6 +29,8 @@ export interface TerminalsOptions {
   /** Of the holders' sockets, each by its session's name. */
   readonly folder: string;
   readonly sessionEnv: string;
+  /** Variables of bound secrets. */
+  readonly secrets: () => Readonly<Record<string, string>>;
   readonly user: string;
 }
 
@@ -92,9 +94,9 @@ export class Terminals {
     const there = await reach(path);
     if (there !== undefined) return there;
     if ((await this.#count()) >= limits.terminalSessions) return undefined;
-    const { sessionEnv, user } = this.#options;
+    const { sessionEnv, secrets, user } = this.#options;
     const account = findAccount(user) ?? ownAccount();
-    const env = environment(account, readSession(sessionEnv) ?? {});
+    const env = { ...environment(account, readSession(sessionEnv) ?? {}), ...secrets() };
     const { name, uid, gid, home, shell } = account;
     await startHolder({
       socket: path,

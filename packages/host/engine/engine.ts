@@ -88,6 +88,8 @@ export interface Engine {
   restart(context: Context, id: string): Promise<void>;
   freeze(context: Context, id: string): Promise<void>;
   thaw(context: Context, id: string): Promise<void>;
+  /** Of an engine whose instances have no agent: notes that secrets were brought into one. */
+  deliver?(context: Context, id: string, serial: number): Promise<void>;
   /** Running or not. */
   change(context: Context, id: string, change: Change): Promise<void>;
   /** Running or not. */

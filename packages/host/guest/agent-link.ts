@@ -9,19 +9,24 @@ import {
   agentHello,
   decodeMessage,
   encodeMessage,
+  type ForeignHello,
+  foreignHello,
   type GuestRequest,
   type HostHello,
 } from '@cubicle/contract/guest/messages.ts';
 import { type Context, Mux } from '@cubicle/contract/guest/mux.ts';
 import { ProtocolError } from '@cubicle/contract/guest/protocol-error.ts';
+import { either } from '@cubicle/contract/guest/shape.ts';
 import { guestProtocol } from '@cubicle/contract/guest/sizes.ts';
 import type { Bucket } from './bucket.ts';
 
 export interface LinkEars {
-  hello(link: AgentLink, hello: AgentHello): void;
+  hello(link: AgentLink, hello: AgentHello | ForeignHello): void;
   event(link: AgentLink, event: AgentEvent): void;
   closed(link: AgentLink, cause: Error): void;
 }
+
+const anyHello = either(foreignHello, agentHello);
 
 export class AgentLink {
   readonly #socket: Socket;
@@ -35,7 +40,7 @@ export class AgentLink {
       'host',
       { write: (header, payload) => this.#write(header, payload) },
       {
-        hello: (payload) => ears.hello(this, decodeMessage(payload, agentHello)),
+        hello: (payload) => ears.hello(this, decodeMessage(payload, anyHello)),
         event: (payload) => {
           if (!budget.take()) throw new ProtocolError('flood', 'too many events');
           ears.event(this, decodeMessage(payload, agentEvent));

@@ -8,6 +8,7 @@ import type {
   AgentEvent,
   AgentHello,
   DesktopReport,
+  ForeignHello,
   GuestRequest,
 } from '@cubicle/contract/guest/messages.ts';
 import { decodeMessage, type Refusal, refusal } from '@cubicle/contract/guest/messages.ts';
@@ -46,6 +47,7 @@ export class Guest {
   readonly #tell: (event: GuestEvent) => void;
   #link: AgentLink | undefined;
   #ready = false;
+  #secrets = 0;
   #change = Promise.withResolvers<void>();
 
   constructor(
@@ -74,6 +76,16 @@ export class Guest {
   /** The desktop accepts input, as far as its agent says. */
   get ready(): boolean {
     return this.#link !== undefined && this.#ready;
+  }
+
+  /** The last delivery of secrets that it holds, as far as its agent says; undefined without one. */
+  get secrets(): number | undefined {
+    return this.#link === undefined ? undefined : this.#secrets;
+  }
+
+  /** The agent that is connected now has taken this delivery. */
+  holds(serial: number): void {
+    this.#secrets = serial;
   }
 
   open(): Promise<void> {
@@ -130,10 +142,11 @@ export class Guest {
   }
 
   /** Whoever greets last is the agent: it may have been restarted before its old connection ended. */
-  #greet(link: AgentLink, hello: AgentHello): void {
-    if (hello.protocol !== guestProtocol) return link.dismiss();
+  #greet(link: AgentLink, hello: AgentHello | ForeignHello): void {
+    if (!('boot_id' in hello) || hello.protocol !== guestProtocol) return link.dismiss();
     const before = this.#link;
     this.#link = link;
+    this.#secrets = hello.secrets;
     before?.end(new ChannelFailure('lost', 'another agent took its place'));
     if (before !== undefined) this.#tell({ type: 'agent', connected: false });
     link.welcome(this.executions.reconcile(hello.running, hello.exited));

@@ -8,6 +8,7 @@ import {
   type GuestRequest,
   type Listing,
   type Refusal,
+  type SecretsBody,
   type TerminalAnswer,
   terminalAnswer,
   type WatchNews,
@@ -37,6 +38,7 @@ import { listFiles, type ReadFile, readFile, writeFile } from './files.ts';
 import { type Answered, Guest, type GuestEvent } from './guest.ts';
 import { screen } from './screen.ts';
 import { type Failed, noAgent, type Result } from './result.ts';
+import { deliverSecrets } from './secrets.ts';
 import { watchTree } from './watch.ts';
 
 export interface GuestLinksOptions {
@@ -99,6 +101,16 @@ export class GuestLinks {
   /** The desktop accepts input. */
   ready(id: string): boolean {
     return this.#guests.get(id)?.ready === true;
+  }
+
+  /** The last delivery of secrets that the guest holds; undefined while its agent is away. */
+  secrets(id: string): number | undefined {
+    return this.#guests.get(id)?.secrets;
+  }
+
+  async deliver(context: Context, id: string, body: SecretsBody): Promise<Result<object>> {
+    const guest = this.#guests.get(id);
+    return guest === undefined ? noAgent : deliverSecrets(context, guest, body);
   }
 
   /** Commands run in its background. */

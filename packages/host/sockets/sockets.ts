@@ -22,7 +22,7 @@ export interface SocketsParts {
   readonly guestState: (
     context: Context,
     computer: string,
-  ) => Promise<'absent' | 'not_running' | 'suspended' | undefined>;
+  ) => Promise<'absent' | 'not_running' | 'suspended' | 'starting' | undefined>;
   readonly log: (problem: unknown) => void;
   readonly pingMs?: number;
 }
@@ -116,6 +116,7 @@ export class Sockets {
   ): Promise<SocketCall | GuestFailure | SocketRefusal> {
     const { computer } = asked;
     const state = await this.#parts.guestState(context, computer);
+    if (state === 'starting') return { failure: state, error: 'The computer is starting.' };
     if (state !== undefined) return { failure: state, error: 'The computer is not running.' };
     const instance = this.#parts.instanceOf(computer);
     if (instance === undefined) return { failure: 'absent', error: 'No such computer here.' };

@@ -3,18 +3,22 @@
 import { computerName, defaultResolution } from '@cubicle/contract/computer-fields.ts';
 import { Refusal } from '@cubicle/contract/errors.ts';
 import type { ComputerStatus } from '@cubicle/contract/computer-fields.ts';
+import type { BindingWish } from '@cubicle/contract/secret-bindings.ts';
 import { holdImage } from '../db/builds.ts';
 import * as store from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
+import { beginDelivery } from '../db/secret-bindings.ts';
 import { seesWorkspace } from '../db/workspaces.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Authority } from './authority.ts';
 import { sizes } from './catalog.ts';
-import { statusOf } from './computer-record.ts';
+import { requireBuilt, statusOf } from './computer-record.ts';
 import type { Computers } from './computers.ts';
 import type { Keyed } from './idempotency.ts';
 import type { CommandWish, Lifecycle } from './lifecycle.ts';
 import { admit, type Shape } from './quota.ts';
+import { bind } from './secret-bindings.ts';
+import { secretsAgainstSuspend, secretsForRestart, secretsForStart } from './secret-starts.ts';
 import { newId } from './secrets.ts';
 import type { Settled } from './settle.ts';
 import { publishedBySystem } from './system-templates.ts';
@@ -31,6 +35,7 @@ export interface CreateWish {
   readonly resolution?: string | undefined;
   readonly start?: boolean | undefined;
   readonly workspace_id?: string | undefined;
+  readonly secrets?: readonly BindingWish[] | undefined;
 }
 
 export class ComputerChanges {
@@ -57,6 +62,7 @@ export class ComputerChanges {
     const resolution = wish.resolution ?? defaultResolution;
     if ((await this.#fleet.hosts()).length === 0) throw new Refusal('engine_absent');
     const image = await this.#templates.imageOf(authority, choice);
+    const { secrets = [] } = wish;
     return this.#lifecycle.change(authority, keyed, async (tx) => {
       const workspaceId = await workspaceWished(tx, authority, wish.workspace_id);
       await admit(tx, authority.accountId, { keep: shape, ...(start && { run: shape }) });
@@ -77,8 +83,11 @@ export class ComputerChanges {
         build_source: null,
         build_id: image.build?.id ?? null,
       });
+      if (secrets.length > 0) await bind(tx, computer, secrets);
+      const delivers = secrets.length > 0 && start && { delivers: await beginDelivery(tx, id) };
       const from = { template: image.template, ...(image.build && { build: image.build.id }) };
-      return { computer, command: { kind: 'create', ...from, shape, resolution, name, start } };
+      const command = { kind: 'create', ...from, shape, resolution, name, start } as const;
+      return { computer, command: { ...command, ...delivers } };
     });
   }
 
@@ -128,14 +137,20 @@ export class ComputerChanges {
     const status = await this.#status(authority, id);
     requireBuilt(status);
     const boots = status === 'suspended' || (status === 'stopped' && !resumeOnly);
-    return this.#run(authority, id, boots, { kind: 'start', resume_only: resumeOnly }, keyed);
+    return this.#run(authority, id, boots, keyed, async (tx, computer) => {
+      const delivers = boots && (await secretsForStart(tx, computer, status));
+      return { kind: 'start', resume_only: resumeOnly, ...delivers };
+    });
   }
 
   async restart(authority: Authority, id: string, keyed?: Keyed): Promise<Settled> {
     const status = await this.#status(authority, id);
     requireBuilt(status);
     if (status === 'suspended') throw new Refusal('computer_suspended');
-    return this.#run(authority, id, status === 'stopped', { kind: 'restart' }, keyed);
+    return this.#run(authority, id, status === 'stopped', keyed, async (tx, computer) => ({
+      kind: 'restart',
+      ...(await secretsForRestart(tx, computer, status)),
+    }));
   }
 
   async stop(authority: Authority, id: string, force: boolean, keyed?: Keyed): Promise<Settled> {
@@ -147,7 +162,7 @@ export class ComputerChanges {
     const status = await this.#status(authority, id);
     requireBuilt(status);
     if (status !== 'running') throw new Refusal('computer_not_running');
-    return this.#plain(authority, id, { kind: 'suspend' }, keyed);
+    return this.#plain(authority, id, { kind: 'suspend' }, keyed, secretsAgainstSuspend);
   }
 
   async delete(authority: Authority, id: string, keyed?: Keyed): Promise<Settled> {
@@ -192,8 +207,8 @@ export class ComputerChanges {
     authority: Authority,
     id: string,
     boots: boolean,
-    command: CommandWish,
     keyed: Keyed | undefined,
+    commandFor: (tx: Runner, computer: store.ComputerRow) => Promise<CommandWish>,
   ): Promise<Settled> {
     return this.#lifecycle.change(authority, keyed, async (tx) => {
       const computer = await lockedComputer(tx, authority, id);
@@ -204,7 +219,7 @@ export class ComputerChanges {
         }
         await store.setComputerActive(tx, id, true);
       }
-      return { computer, command };
+      return { computer, command: await commandFor(tx, computer) };
     });
   }
 
@@ -213,11 +228,14 @@ export class ComputerChanges {
     id: string,
     command: CommandWish,
     keyed: Keyed | undefined,
+    against: (computer: store.ComputerRow) => Refusal | undefined = () => undefined,
   ): Promise<Settled> {
-    return this.#lifecycle.change(authority, keyed, async (tx) => ({
-      computer: await lockedComputer(tx, authority, id),
-      command,
-    }));
+    return this.#lifecycle.change(authority, keyed, async (tx) => {
+      const computer = await lockedComputer(tx, authority, id);
+      const refusal = against(computer);
+      if (refusal !== undefined) throw refusal;
+      return { computer, command };
+    });
   }
 
   async #shapeWished(
@@ -275,14 +293,6 @@ function room(shape: Shape, running: boolean): { ramMb: number; diskGb: number }
 
 function shapeOf(row: store.ComputerRow): Shape {
   return { cpu: row.cpu, ram_mb: row.ram_mb, disk_gb: row.disk_gb };
-}
-
-function requireBuilt(status: ComputerStatus): void {
-  // Its making is an operation of its own, which comes to an end without the caller's doing.
-  if (status === 'building') throw new Refusal('computer_busy');
-  if (status === 'build-failed' || status === 'half-removed') {
-    throw new Refusal('computer_not_ready', { status });
-  }
 }
 
 async function lockedComputer(

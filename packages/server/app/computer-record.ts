@@ -1,8 +1,11 @@
 // A computer as callers read it: what was asked for, joined with what its host says.
 
+import type { ComputerStatus } from '@cubicle/contract/computer-fields.ts';
+import { Refusal } from '@cubicle/contract/errors.ts';
 import type { HostComputer } from '@cubicle/contract/host/api.ts';
 import type { Computer } from '@cubicle/contract/resources/computers.ts';
 import type { ComputerRow } from '../db/computers.ts';
+import { secretFields } from './computer-secrets.ts';
 
 /** What the control plane's own record tells, without its host. */
 function identity(row: ComputerRow): Computer {
@@ -44,16 +47,22 @@ export function recordOf(row: ComputerRow, host: HostComputer | undefined): Comp
         ...(row.build_failed !== null && { failed: row.build_failed }),
       },
     }),
+    ...secretFields(row.secrets, status, host),
   };
 }
 
-export function statusOf(
-  row: ComputerRow,
-  host: HostComputer | undefined,
-): NonNullable<Computer['status']> {
+export function statusOf(row: ComputerRow, host: HostComputer | undefined): ComputerStatus {
   if (row.build_failed !== null) return 'build-failed';
   if (host === undefined) return row.state === 'deleting' ? 'half-removed' : 'building';
   return host.status;
+}
+
+export function requireBuilt(status: ComputerStatus): void {
+  // Its making is an operation of its own, which comes to an end without the caller's doing.
+  if (status === 'building') throw new Refusal('computer_busy');
+  if (status === 'build-failed' || status === 'half-removed') {
+    throw new Refusal('computer_not_ready', { status });
+  }
 }
 
 /** A row of a listing: its state, and the host's word where it has one. */

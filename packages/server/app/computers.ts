@@ -153,6 +153,7 @@ export class Computers {
       if (locked === undefined) throw new Refusal('computer_unknown');
       if (await store.isBeingChanged(tx, id)) throw new Refusal('computer_busy');
       if (locked.active) throw new Refusal('computer_not_stopped');
+      if ((locked.secrets?.bound ?? []).length > 0) throw new Refusal('computer_has_secrets');
       if (workspaceId !== null && !(await seesWorkspace(tx, authority, workspaceId))) {
         throw new Refusal('workspace_unknown');
       }

@@ -2,7 +2,7 @@
 // between two of them; another one takes the operation up, repeats the command and settles it.
 
 import { Refusal } from '@cubicle/contract/errors.ts';
-import type { HostCommand, HostOutcome } from '@cubicle/contract/host/api.ts';
+import type { HostCommand, HostDelivery, HostOutcome } from '@cubicle/contract/host/api.ts';
 import { type ComputerRow, hostOfComputer, setComputerUnheard } from '../db/computers.ts';
 import { type Database, type Runner, violated } from '../db/database.ts';
 import { releaseKey, releaseUnspentKey, spendKey, storeAnswer } from '../db/idempotency.ts';
@@ -19,6 +19,7 @@ import type { Fleet } from '../hosts/fleet.ts';
 import { HostAway } from '../hosts/host.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { type Keyed, takeKey } from './idempotency.ts';
+import type { SecretDelivery } from './secret-delivery.ts';
 import { newId } from './secrets.ts';
 import { Failed, type Settled, settle, undo } from './settle.ts';
 
@@ -45,12 +46,14 @@ export type CommandWish = HostCommand extends infer Command
 export class Lifecycle {
   readonly #database: Database;
   readonly #fleet: Fleet;
+  readonly #secrets: SecretDelivery;
   /** Operations that this process is carrying out. */
   readonly #held = new Set<string>();
 
-  constructor(database: Database, fleet: Fleet) {
+  constructor(database: Database, fleet: Fleet, secrets: SecretDelivery) {
     this.#database = database;
     this.#fleet = fleet;
+    this.#secrets = secrets;
   }
 
   async renew(): Promise<void> {
@@ -73,7 +76,8 @@ export class Lifecycle {
       let outcome: HostOutcome;
       try {
         const host = await this.#fleet.host(computer.host_id);
-        outcome = await host.command(computer.id, told, answerMs);
+        const delivery = await this.#secrets.beside(computer.id, told);
+        outcome = await host.command(computer.id, told, answerMs, delivery);
       } catch (error) {
         return this.#unheard(operationId, computer, told, keyed, error);
       }
@@ -158,13 +162,13 @@ export class Lifecycle {
     keyed: Keyed | undefined,
     error: unknown,
   ): Promise<never> {
-    if (error instanceof HostAway) {
+    if (error instanceof HostAway || error instanceof Refusal) {
       await this.#database.transaction(async (tx) => {
         await undo(tx, computer, command);
         await forgetOperation(tx, operationId);
         await releaseKey(tx, operationId);
       });
-      throw new Refusal('host_unreachable');
+      throw error instanceof Refusal ? error : new Refusal('host_unreachable');
     }
     // A power change without a key is told as lost at once; the rest is found out by taking it up.
     const power = ['start', 'stop', 'suspend', 'restart'].includes(command.kind);
@@ -194,7 +198,8 @@ export class Lifecycle {
     try {
       const command = operation.command as HostCommand;
       const host = await this.#fleet.host(await this.#hostOf(operation));
-      const outcome = await host.command(operation.computer_id, command, timeoutMs);
+      const delivery = await this.#delivery(operation.computer_id, command);
+      const outcome = await host.command(operation.computer_id, command, timeoutMs, delivery);
       await this.#settle(operation.id, outcome, 'taken up');
     } catch (error) {
       // A refusal settles it too. A silent host is asked again, for an hour.
@@ -206,6 +211,15 @@ export class Lifecycle {
           await setComputerUnheard(tx, operation.computer_id, false);
         });
       }
+    }
+  }
+
+  /** A keyring that is away leaves the operation to be taken up again, as a silent host does. */
+  async #delivery(computerId: string, command: HostCommand): Promise<HostDelivery | undefined> {
+    try {
+      return await this.#secrets.beside(computerId, command);
+    } catch (cause) {
+      throw new Error('its secrets cannot be opened', { cause });
     }
   }
 

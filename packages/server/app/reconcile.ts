@@ -12,8 +12,10 @@ import {
   settledComputersOn,
 } from '../db/computers.ts';
 import type { Database } from '../db/database.ts';
+import { lookUnlessGivenUp } from '../db/secret-redeliveries.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Host } from '../hosts/host.ts';
+import { secretsAgainstSuspend } from './secret-starts.ts';
 import { newId } from './secrets.ts';
 
 /** A computer must be missing this often in a row before it is called lost. */
@@ -55,7 +57,10 @@ export class Reconciler {
   async #present(host: Host, row: ComputerRow, computer: HostComputer): Promise<void> {
     this.#missed.delete(row.id);
     let { status } = computer;
-    if (status === 'running' && isIdle(row, computer)) {
+    if (status === 'running' && lacksSecrets(row, computer)) {
+      await lookUnlessGivenUp(this.#database, row.id);
+    }
+    if (status === 'running' && isIdle(row, computer) && maySuspend(row)) {
       const command = { kind: 'suspend', operation: newId('operation') } as const;
       if (await tell(host, row.id, { ...command, idle_s: idleSeconds(row) })) status = 'suspended';
     }
@@ -82,6 +87,17 @@ function idleSeconds({ idle_suspend_min: minutes }: ComputerRow): number {
 
 function isIdle(row: ComputerRow, { idle_s: idle }: HostComputer): boolean {
   return row.idle_suspend_min !== 0 && idle !== undefined && idle >= idleSeconds(row);
+}
+
+/** What a caller is refused is not done without one either. */
+function maySuspend(row: ComputerRow): boolean {
+  return secretsAgainstSuspend(row) === undefined;
+}
+
+/** It booted by itself, or an operation that delivered was never heard of again. */
+function lacksSecrets({ secrets }: ComputerRow, { secrets: held }: HostComputer): boolean {
+  if (secrets === null || held === undefined || secrets.bound.length === 0) return false;
+  return held !== (secrets.applied_serial ?? 0);
 }
 
 /** Whether it was done. */

@@ -17,8 +17,10 @@ import {
 } from '../db/computers.ts';
 import type { Runner } from '../db/database.ts';
 import { type OperationRow, setOperation } from '../db/operations.ts';
+import { takeBackDelivery } from '../db/secret-bindings.ts';
 import { imagePreparing } from './template-choice.ts';
 import { recordOf, uncharged } from './computer-record.ts';
+import { settleSecrets } from './secret-starts.ts';
 
 export interface Settled {
   readonly status: number;
@@ -66,6 +68,7 @@ export async function settle(
       computer: row,
     };
   }
+  await settleSecrets(tx, row, command, outcome);
   if (outcome.outcome === 'done') return settleDone(tx, operation, command, row, outcome.status);
   return settleFailed(tx, operation, command, row, outcome);
 }
@@ -84,7 +87,8 @@ async function settleDone(
   if (command.kind === 'resize') await changeComputer(tx, row.id, command.shape);
   if (command.kind === 'create' || command.kind === 'clone' || command.kind === 'resize') {
     const now = (await lockComputerById(tx, row.id)) ?? row;
-    const record = recordOf(now, { id: row.id, status, ready: false });
+    const secrets = now.secrets?.applied_serial ?? 0;
+    const record = recordOf(now, { id: row.id, status, ready: false, secrets });
     const told = command.kind === 'clone' ? uncharged(record) : record;
     const body = withOperation(told, operation.id);
     return { status: command.kind === 'resize' ? 200 : 201, body, computer: now };
@@ -100,13 +104,12 @@ async function settleFailed(
   outcome: Extract<HostOutcome, { message: string }>,
 ): Promise<Settled | Refusal | Failed> {
   const { message } = outcome;
-  if (command.kind === 'create' && outcome.outcome === 'start_failed') {
+  const notStarted = outcome.outcome === 'start_failed' || outcome.outcome === 'undelivered';
+  if (command.kind === 'create' && notStarted) {
     await setOperation(tx, operation.id, 'failed', { code: 'start_failed', message });
     await setComputerActive(tx, row.id, false);
-    const stopped = recordOf(
-      { ...row, active: false },
-      { id: row.id, status: 'stopped', ready: false },
-    );
+    const now = (await lockComputerById(tx, row.id)) ?? row;
+    const stopped = recordOf(now, { id: row.id, status: 'stopped', ready: false });
     return {
       status: 201,
       body: { computer: uncharged(stopped), start_error: message, operation_id: operation.id },
@@ -128,11 +131,13 @@ async function settleFailed(
   } else {
     await setOperation(tx, operation.id, 'failed', { code: 'host_failed', message });
   }
-  return new Failed(new Refusal('host_failed', {}, { operation_id: operation.id }));
+  const name = outcome.outcome === 'undelivered' ? 'secrets_undelivered' : 'host_failed';
+  return new Failed(new Refusal(name, {}, { operation_id: operation.id }));
 }
 
 /** Takes back what recording the operation took: nothing was done. */
 export async function undo(tx: Runner, row: ComputerRow, command: HostCommand): Promise<void> {
+  if ('delivers' in command && command.delivers !== undefined) await takeBackDelivery(tx, row.id);
   switch (command.kind) {
     case 'create':
     case 'clone':

@@ -8,7 +8,9 @@ import type { Secret, SecretList } from '@cubicle/contract/resources/secrets.ts'
 import type { Database, Runner } from '../db/database.ts';
 import { aboutSecret } from '../db/sealed-values.ts';
 import * as store from '../db/secrets.ts';
+import { lookAtHolders } from '../db/secret-redeliveries.ts';
 import { seesWorkspace } from '../db/workspaces.ts';
+import type { Fleet } from '../hosts/fleet.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { newId } from './secrets.ts';
 import type { Vault } from './vault.ts';
@@ -19,10 +21,12 @@ type ScopeWish = string | null | undefined;
 export class StoredSecrets {
   readonly #database: Database;
   readonly #vault: Vault;
+  readonly #fleet: Fleet;
 
-  constructor(database: Database, vault: Vault) {
+  constructor(database: Database, vault: Vault, fleet: Fleet) {
     this.#database = database;
     this.#vault = vault;
+    this.#fleet = fleet;
   }
 
   async list(authority: Authority, wish: ScopeWish): Promise<SecretList> {
@@ -30,8 +34,8 @@ export class StoredSecrets {
     await requireWorkspace(this.#database, scope);
     return {
       secrets: (await store.listSecrets(this.#database, scope)).map(secretOf),
-      // Nothing brings a secret into a computer yet.
-      delivery: false,
+      // Hosts deliver. Without any there is no computer to bind a secret to either.
+      delivery: (await this.#fleet.hosts()).length > 0,
       limits: {
         name_max_chars: limits.secretName,
         value_max_bytes: limits.secretValue,
@@ -76,7 +80,9 @@ export class StoredSecrets {
     const { revisionId, sealed } = await this.#seal(id, wish.value);
     return changeAs(this.#database, authority, 'owner', async (tx) => {
       requireRevision(await find(tx, scope, id), wish.revision_id);
-      return secretOf(await store.replaceSecret(tx, id, revisionId, sealed));
+      const replaced = await store.replaceSecret(tx, id, revisionId, sealed);
+      await lookAtHolders(tx, id);
+      return secretOf(replaced);
     });
   }
 

@@ -1,5 +1,6 @@
 // Computers as asked for, in SQL. Reads on behalf of a caller are bounded by account and workspace.
 
+import { type ComputerSecrets, secretsColumn } from './computer-secrets.ts';
 import { only, type Runner, sql } from './database.ts';
 import type { Scope } from './scope.ts';
 
@@ -27,6 +28,7 @@ export interface ComputerRow {
   build_id: string | null;
   build_failed: string | null;
   rotation: number;
+  secrets: ComputerSecrets | null;
   created_at: Date;
   deleted_at: Date | null;
   lost_at: Date | null;
@@ -34,7 +36,7 @@ export interface ComputerRow {
 
 const columns = `id, account_id, workspace_id, host_id, name, template, os, desktop, cpu, ram_mb, disk_gb,
   resolution, idle_suspend_min, state, unheard, active, started_at, suspended_at, build_source, build_id, build_failed, rotation,
-  created_at, deleted_at, lost_at`;
+  created_at, deleted_at, lost_at, ${secretsColumn}`;
 const visible = 'account_id = $1 AND ($2::text IS NULL OR workspace_id = $2)';
 
 const find = sql(
@@ -59,6 +61,13 @@ export async function lockComputer(
   id: string,
 ): Promise<ComputerRow | undefined> {
   return (await tx.run<ComputerRow>(findForChange, [scope.accountId, scope.workspaceId, id]))[0];
+}
+
+const unlocked = sql(`SELECT ${columns} FROM computers WHERE id = $1`);
+
+/** For work of the service's own, which no caller waits for. */
+export async function computerById(db: Runner, id: string): Promise<ComputerRow | undefined> {
+  return (await db.run<ComputerRow>(unlocked, [id]))[0];
 }
 
 const byId = sql(`SELECT ${columns} FROM computers WHERE id = $1 FOR UPDATE`);

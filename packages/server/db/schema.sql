@@ -113,6 +113,24 @@ CREATE TABLE computer_moves (
 );
 CREATE INDEX computer_moves_age ON computer_moves USING btree (left_at);
 
+CREATE TABLE computer_secrets (
+  computer_id text NOT NULL,
+  version integer NOT NULL,
+  generation integer NOT NULL DEFAULT 0,
+  serial integer NOT NULL DEFAULT 0,
+  applied jsonb,
+  applied_serial integer,
+  applied_generation integer,
+  applied_at timestamp with time zone,
+  error text,
+  delivering_until timestamp with time zone,
+  due_at timestamp with time zone,
+  tries integer NOT NULL DEFAULT 0,
+  CONSTRAINT computer_secrets_computer_id_fkey FOREIGN KEY (computer_id) REFERENCES computers(id) ON DELETE CASCADE,
+  CONSTRAINT computer_secrets_pkey PRIMARY KEY (computer_id)
+);
+CREATE INDEX computer_secrets_due ON computer_secrets USING btree (due_at) WHERE (due_at IS NOT NULL);
+
 CREATE TABLE computers (
   id text NOT NULL,
   seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -292,6 +310,20 @@ CREATE TABLE schema_migrations (
   applied_at timestamp with time zone NOT NULL DEFAULT now(),
   CONSTRAINT schema_migrations_pkey PRIMARY KEY (name)
 );
+
+CREATE TABLE secret_bindings (
+  computer_id text NOT NULL,
+  position integer NOT NULL,
+  secret_id text NOT NULL,
+  env text,
+  file text,
+  revision_id text NOT NULL,
+  CONSTRAINT secret_bindings_computer_id_fkey FOREIGN KEY (computer_id) REFERENCES computer_secrets(computer_id) ON DELETE CASCADE,
+  CONSTRAINT secret_bindings_one_form CHECK (((env IS NULL) <> (file IS NULL))),
+  CONSTRAINT secret_bindings_pkey PRIMARY KEY (computer_id, "position"),
+  CONSTRAINT secret_bindings_secret_id_fkey FOREIGN KEY (secret_id) REFERENCES secrets(id)
+);
+CREATE INDEX secret_bindings_of_secret ON secret_bindings USING btree (secret_id);
 
 CREATE TABLE secrets (
   id text NOT NULL,

@@ -7,6 +7,8 @@ import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
 import {
   hostComputer,
+  type HostDelivery,
+  hostDelivered,
   type HostCommand,
   type HostComputer,
   type HostEventPage,
@@ -86,11 +88,17 @@ export class Host {
     return this.#known(hostComputer, { method: 'GET', path: hostPaths.computer(id), timeoutMs });
   }
 
-  async command(id: string, command: HostCommand, timeoutMs: number): Promise<HostOutcome> {
+  /** `delivery`: what goes with a command and is no part of it. */
+  async command(
+    id: string,
+    command: HostCommand,
+    timeoutMs: number,
+    delivery?: HostDelivery,
+  ): Promise<HostOutcome> {
     return this.#json(hostOutcome, {
       method: 'POST',
       path: hostPaths.commands(id),
-      body: JSON.stringify(command),
+      body: JSON.stringify({ ...command, delivery }),
       timeoutMs,
     });
   }
@@ -132,6 +140,13 @@ export class Host {
       timeoutMs,
     });
     response.resume();
+  }
+
+  /** Secrets for a computer that runs. Whether it has them now. */
+  async deliver(id: string, delivery: HostDelivery, timeoutMs = 15_000): Promise<boolean> {
+    const body = JSON.stringify(delivery);
+    const path = hostPaths.secrets(id);
+    return (await this.#json(hostDelivered, { method: 'PUT', path, body, timeoutMs })).delivered;
   }
 
   #token(): string {

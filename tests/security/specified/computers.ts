@@ -160,6 +160,51 @@ export const computerOperations: Record<string, Specified> = {
   },
 };
 
+/** Bound secrets: wire-account section 3. */
+export const computerSecretOperations: Record<string, Specified> = {
+  getComputerSecrets: {
+    ...usual,
+    method: 'GET',
+    path: '/computers/{id}/secrets',
+    role: 'viewer',
+    calls: [
+      {
+        prepare: async ({ world }) => ({
+          parameters: { id: world.shared.stopped },
+          changes: [],
+          proves: ({ body }) => assert.deepEqual(body, { secrets: [], version: 0 }),
+        }),
+      },
+    ],
+  },
+  putComputerSecrets: {
+    ...usual,
+    method: 'PUT',
+    path: '/computers/{id}/secrets',
+    role: 'member',
+    calls: [
+      {
+        async prepare(who) {
+          const id = await ownComputer(who, false);
+          const secrets = [
+            { secret_id: who.world.secrets.account, env: 'A' },
+            { secret_id: who.world.secrets.home, file: 'b' },
+          ];
+          return {
+            parameters: { id },
+            json: { secrets },
+            changes: ['computer_secrets', 'secret_bindings'],
+            proves({ body }) {
+              const bound = (list: typeof secrets) => list.map(({ secret_id }) => secret_id);
+              assert.deepEqual(bound(body.secrets), bound(secrets));
+            },
+          };
+        },
+      },
+    ],
+  },
+};
+
 function acting(
   verb: string,
   runs: boolean,

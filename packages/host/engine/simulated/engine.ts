@@ -126,6 +126,11 @@ export class SimulatedEngine implements Engine {
     });
   }
 
+  /** There is no guest to take them, and nothing of them is kept. */
+  deliver(context: Context, _id: string, _serial: number): Promise<void> {
+    return this.#look(context, 'deliver', () => {});
+  }
+
   change(context: Context, id: string, { shape, labels }: Change): Promise<void> {
     return this.#change(context, 'change', id, () => {
       const found = this.#existing(id);

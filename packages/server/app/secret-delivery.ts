@@ -1,0 +1,140 @@
+// Opens the values that a computer is to have, when they are sent and no earlier, and brings to running
+// computers what they lack. A value is in no operation, record or log.
+
+import { Refusal } from '@cubicle/contract/errors.ts';
+import type { HostCommand, HostDelivery } from '@cubicle/contract/host/api.ts';
+import type { AppliedSecret, ComputerSecrets } from '../db/computer-secrets.ts';
+import { computerById, isBeingChanged, lockComputerById } from '../db/computers.ts';
+import type { Database } from '../db/database.ts';
+import { aboutSecret } from '../db/sealed-values.ts';
+import { sealedSecrets, type SealedSecret, setApplied } from '../db/secret-bindings.ts';
+import {
+  beginRedelivery,
+  endLook,
+  endRedelivery,
+  type Look,
+  lookLater,
+  takeLooks,
+} from '../db/secret-redeliveries.ts';
+import type { Fleet } from '../hosts/fleet.ts';
+import type { Host } from '../hosts/host.ts';
+import { sameBinding } from './computer-secrets.ts';
+import type { Vault } from './vault.ts';
+
+/** Computers that are looked at together. */
+const mostLooks = 10;
+
+type Values = HostDelivery['secrets'];
+
+export class SecretDelivery {
+  readonly #database: Database;
+  readonly #vault: Vault;
+  readonly #fleet: Fleet;
+
+  constructor(database: Database, vault: Vault, fleet: Fleet) {
+    this.#database = database;
+    this.#vault = vault;
+    this.#fleet = fleet;
+  }
+
+  /** What goes with a command; nothing where some of it cannot be had, and its host then lets nothing run. */
+  async beside(computerId: string, command: HostCommand): Promise<HostDelivery | undefined> {
+    if (!('delivers' in command) || command.delivers === undefined) return undefined;
+    const sealed = await sealedSecrets(this.#database, computerId);
+    const secrets = await this.#open(sealed);
+    if (secrets.length < sealed.length) return undefined;
+    return { serial: command.delivers, replaces: true, secrets };
+  }
+
+  /** Looks at the computers that may lack something: best effort, and tried again now and then. */
+  async redeliver(): Promise<void> {
+    const looks = await takeLooks(this.#database, mostLooks);
+    const done = await Promise.allSettled(looks.map((look) => this.#look(look)));
+    for (const [n, result] of done.entries()) {
+      if (result.status === 'rejected') await lookLater(this.#database, looks[n] as Look);
+    }
+  }
+
+  async #look(look: Look): Promise<void> {
+    const { computer_id: id } = look;
+    const row = await computerById(this.#database, id);
+    // One that does not run gets everything when it does.
+    if (!row?.active || row.state !== 'live' || row.secrets === null) {
+      return endLook(this.#database, look);
+    }
+    const host = await this.#fleet.host(row.host_id);
+    const told = await host.computer(id);
+    if (told?.status !== 'running') return endLook(this.#database, look);
+    if (told.secrets === undefined) return lookLater(this.#database, look);
+    const missing = missingOf(row.secrets, told.secrets);
+    const sealed = await sealedSecrets(this.#database, id);
+    const wanted = sealed.filter((secret) => missing.wants(secret));
+    if (wanted.length === 0 && !missing.replaces) return endLook(this.#database, look);
+    const brought = await this.#bring(host, id, await this.#open(wanted), missing);
+    await (brought ? endLook : lookLater)(this.#database, look);
+  }
+
+  async #bring(host: Host, id: string, secrets: Values, missing: Missing): Promise<boolean> {
+    const { replaces, rest } = missing;
+    const serial = await this.#database.transaction(async (tx) => {
+      const row = await lockComputerById(tx, id);
+      const free = row?.active && row.secrets !== null && !(await isBeingChanged(tx, id));
+      return free ? beginRedelivery(tx, id) : undefined;
+    });
+    if (serial === undefined) return false;
+    try {
+      if (!(await host.deliver(id, { serial, replaces, secrets }))) return false;
+      const brought = secrets.map(withoutValue);
+      const kept = rest.filter((held) => !brought.some((secret) => sameBinding(held, secret)));
+      await this.#database.transaction((tx) =>
+        setApplied(tx, id, serial, [...kept, ...brought], brought),
+      );
+      return true;
+    } finally {
+      await endRedelivery(this.#database, id, serial);
+    }
+  }
+
+  /** Those that are there and can be what they are bound as: no variable has a NUL in it. */
+  async #open(sealed: readonly SealedSecret[]): Promise<Values> {
+    const values: Values = [];
+    for (const { sealed: bytes, ...secret } of sealed) {
+      if (bytes === null) continue;
+      const value = await this.#value(bytes, secret);
+      if (secret.env === null || !value.includes('\0')) values.push({ ...secret, value });
+    }
+    return values;
+  }
+
+  async #value(sealed: Buffer, { secret_id, revision_id }: AppliedSecret): Promise<string> {
+    try {
+      const about = aboutSecret(secret_id, revision_id);
+      return (await this.#vault.open(sealed, about)).toString('utf8');
+    } catch (cause) {
+      throw Object.assign(new Refusal('keyring_unavailable'), { cause });
+    }
+  }
+}
+
+function withoutValue({ secret_id, revision_id, env, file }: AppliedSecret): AppliedSecret {
+  return { secret_id, revision_id, env, file };
+}
+
+interface Missing {
+  /** What the guest has goes: it is not what was brought to it last. */
+  readonly replaces: boolean;
+  /** What it has otherwise. */
+  readonly rest: readonly AppliedSecret[];
+  readonly wants: (secret: AppliedSecret) => boolean;
+}
+
+/** A guest that booted by itself has nothing. Any other lacks what was replaced since: a changed list waits. */
+function missingOf({ applied, applied_serial, bound }: ComputerSecrets, held: number): Missing {
+  if (held !== (applied_serial ?? 0)) {
+    return { replaces: bound.length > 0, rest: [], wants: () => true };
+  }
+  const rest = applied ?? [];
+  const isOld = (secret: AppliedSecret) =>
+    rest.some((one) => sameBinding(one, secret) && one.revision_id !== secret.revision_id);
+  return { replaces: false, rest, wants: isOld };
+}
