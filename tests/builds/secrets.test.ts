@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
-import { Database, sql } from '../../packages/server/db/database.ts';
+import { type Database, sql } from '../../packages/server/db/database.ts';
 import { assertRefused } from '../support/assertions.ts';
 import { begun, build, built, documentOf, ended, newDocument } from '../support/builds.ts';
 import type { Client } from '../support/client.ts';

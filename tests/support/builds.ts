@@ -10,12 +10,12 @@ import { until } from './until.ts';
 type Body = any;
 
 /** A document of the account with these steps. */
-export function documentOf(account: string, build: readonly object[], spec: object = {}): Body {
+export function documentOf(account: string, steps: readonly object[], spec: object = {}): Body {
   return {
     apiVersion: 'cubicle/v1',
     kind: 'Template',
     metadata: { namespace: account, name: 'own', version: '1.0.0' },
-    spec: { os: 'linux', from: 'system/base', disk_gb: 10, build, ...spec },
+    spec: { os: 'linux', from: 'system/base', disk_gb: 10, build: steps, ...spec },
   };
 }
 
