@@ -12,20 +12,22 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** A session has a dozen variables. */
-const mostBytes = 65_536;
+/** A session has a dozen variables, and those of the computer's template. */
+const mostBytes = 2 * 1024 * 1024;
 
-/** `NAME=value` lines, as systemd's EnvironmentFile has them. Nothing when there is no session. */
+/** `NAME=value`, as systemd's EnvironmentFile has it. Nothing when there is no session. */
 export function readSession(file: string): Record<string, string> | undefined {
   const text = readPlain(file);
   if (text === undefined) return undefined;
   const session: Record<string, string> = {};
-  for (const line of text.split('\n')) {
-    const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line) ?? [];
+  for (const [, name, value] of text.matchAll(assignment)) {
     if (name !== undefined && value !== undefined) session[name] = unquoted(value);
   }
   return session;
 }
+
+/** In quotes a value may have several lines. */
+const assignment = /^([A-Za-z_][A-Za-z0-9_]*)=("(?:[^"\\]|\\[^])*"(?=\n|$)|'[^']*'(?=\n|$)|.*)$/gm;
 
 /** The desktop's user may have put anything there: a link to what root alone may read, or a pipe. */
 function readPlain(file: string): string | undefined {
@@ -43,7 +45,9 @@ function readPlain(file: string): string | undefined {
 }
 
 function unquoted(value: string): string {
-  return /^(["']).*\1$/.test(value) && value.length > 1 ? value.slice(1, -1) : value;
+  if (!/^(["'])[^]*\1$/.test(value) || value.length < 2) return value;
+  const inside = value.slice(1, -1);
+  return value.startsWith('"') ? inside.replaceAll(/\\(["\\$`])/g, '$1') : inside;
 }
 
 /** Watches the folder, since the file comes and goes. */

@@ -58,13 +58,19 @@ export interface StartOptions {
   readonly signal?: AbortSignal;
   /** The steady clock by which a computer is idle. */
   readonly now?: () => number;
+  readonly longestBuildMs?: number;
   readonly log?: (problem: unknown) => void;
 }
 
 export async function startHost(
   settings: HostSettings,
   say: (line: string) => void,
-  { signal = new AbortController().signal, now, log = console.error }: StartOptions = {},
+  {
+    signal = new AbortController().signal,
+    now,
+    longestBuildMs: longestMs,
+    log = console.error,
+  }: StartOptions = {},
 ): Promise<RunningHost> {
   const folder = join(settings.dataDir, 'host');
   const { id, token } = await hostIdentity(folder);
@@ -87,7 +93,16 @@ export async function startHost(
     const pool = new Pool({ engine, links, folders, agentDir, image: templates.base, size, log });
     const workshop =
       engine instanceof SimulatedEngine ? new SimulatedWorkshop(engine) : new GuestWorkshop(links);
-    const builds = new Builds({ engine, links, folders, agentDir, workshop, templates, log });
+    const builds = new Builds({
+      engine,
+      links,
+      folders,
+      agentDir,
+      workshop,
+      templates,
+      longestMs,
+      log,
+    });
     const census = new Census(engine, links, roster, events);
     const frames = new Frames(join(folder, 'frames'), links);
     const ended = (computer: string, end: SocketEnd) => sockets.changed(computer, end);

@@ -56,6 +56,26 @@ test(
   },
 );
 
+test('values of a session are read as systemd reads them', async (t) => {
+  const rig = await Rig.of(t);
+  const session = [
+    String.raw`ESCAPED="a \"b\" \$c \`d\` \\e \f"`,
+    `LINES="one\nTWO=two"`,
+    `SINGLE='it\\n "is"'`,
+    `OPEN="never closed`,
+    'LAST=last',
+  ];
+  await writeFile(rig.at('run', 'session.env'), session.join('\n'));
+  const names = ['ESCAPED', 'LINES', 'TWO', 'SINGLE', 'OPEN', 'LAST'];
+  const told = await rig.exec(`printf '%s|' ${names.map((name) => `"$${name}"`).join(' ')}`, {
+    session: 'desktop',
+  });
+  assert.equal(
+    told.stdout.toString(),
+    'a "b" $c `d` \\e \\f|one\nTWO=two||it\\n "is"|"never closed|last|',
+  );
+});
+
 test('a session that is a link, a pipe or endless is none', async (t) => {
   const rig = await Rig.of(t);
   const file = rig.at('run', 'session.env');
@@ -70,7 +90,7 @@ test('a session that is a link, a pipe or endless is none', async (t) => {
   assert.equal(await kind(), 'desktop_absent');
   execFileSync('mkfifo', [file]);
   assert.equal(await kind(), 'desktop_absent');
-  await writeFile(file, 'A=b\n'.repeat(20_000));
+  await writeFile(file, 'A=b\n'.repeat(600_000));
   assert.equal(await kind(), 'desktop_absent');
 });
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { buildPhases, buildStepStatuses } from '../../packages/contract/host/builds.ts';
 import { SimulatedEngine } from '../../packages/host/engine/simulated/engine.ts';
-import { type RunningHost, startHost } from '../../packages/host/main.ts';
+import { type RunningHost, startHost, type StartOptions } from '../../packages/host/main.ts';
 import { until } from '../support/until.ts';
 import { apt, BuildOrders, env, file, finish, mkdir, run } from './build-orders.ts';
 
@@ -25,18 +25,18 @@ suite('builds on the simulated engine', () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  const start = () => {
+  const start = (wish: StartOptions = {}) => {
     const settings = { dataDir, cacheDir: dataDir, engine: 'simulated', pool: 0 } as const;
-    return startHost(settings, () => {}, { log: () => {} });
+    return startHost(settings, () => {}, { log: () => {}, ...wish });
   };
   const engine = (): SimulatedEngine => {
     assert.ok(host.engine instanceof SimulatedEngine);
     return host.engine;
   };
   /** The daemon, its engine and what is remembered: all new. */
-  const restart = async () => {
+  const restart = async (wish?: StartOptions) => {
     await host.stop();
-    host = await start();
+    host = await start(wish);
   };
   const instances = async () => (await engine().list(live)).length;
   /** Neither an instance nor a folder of a build that is not held. */
@@ -188,6 +188,14 @@ suite('builds on the simulated engine', () => {
     assert.deepEqual(await orders.order('b10', slow), { outcome: 'accepted' });
     await restart();
     assert.equal(await orders.tell('b10'), undefined);
+    await nothingLeft();
+  });
+
+  test('a build that takes too long is ended', async () => {
+    await restart({ longestBuildMs: 200 });
+    const told = await orders.finished('b11', slow);
+    assert.equal(told.status, 'failed');
+    assert.equal(told.note, 'The build took longer than 40 minutes.');
     await nothingLeft();
   });
 });

@@ -20,6 +20,8 @@ import { StepFailed } from './workshop.ts';
 export interface BuildsParts extends BuildParts {
   readonly templates: Templates;
   readonly log: (problem: unknown) => void;
+  /** A build that takes longer has hung. */
+  readonly longestMs?: number | undefined;
 }
 
 interface Running {
@@ -28,8 +30,7 @@ interface Running {
   over: Promise<void>;
 }
 
-/** A build that takes longer has hung. */
-const longestMin = 40;
+const longestMs = 40 * 60_000;
 const cleanUpMs = 120_000;
 /** Of the machine's memory, what must be free for another guest to boot; as for the pool. */
 const spareShare = 0.2;
@@ -45,8 +46,6 @@ export class Builds {
   readonly #held = new Set<string>();
   /** Of all that run or ran, oldest first. */
   readonly #records = new Map<string, BuildRecord>();
-  /** What could not be removed when its time came. */
-  readonly #left = new Set<string>();
   readonly #since = new Date();
   #running: Running | undefined;
   /** An order is being looked at. */
@@ -114,24 +113,18 @@ export class Builds {
   /** Ends it where it runs, and removes what it made. One that is unknown is as good as removed. */
   async remove(context: Context, id: string): Promise<void> {
     if (this.#running?.record.id === id) {
-      this.#running.ending.abort();
+      this.#running.ending.abort('The build was removed.');
       await this.#running.over;
     }
-    if (this.#held.delete(id)) {
-      try {
-        await removeInstance(context, this.#parts, buildInstance(id));
-      } catch (error) {
-        this.#held.add(id);
-        throw error;
-      }
-    }
+    // Whether it is known or not: a daemon that was killed may have left it, and Incus shown it later.
+    await removeInstance(context, this.#parts, buildInstance(id));
+    this.#held.delete(id);
     this.#records.delete(id);
   }
 
   async stop(): Promise<void> {
-    this.#running?.ending.abort();
+    this.#running?.ending.abort('The host was stopped.');
     await this.#running?.over;
-    for (const record of this.#records.values()) record.wake();
   }
 
   async #reasonAgainst(
@@ -142,7 +135,7 @@ export class Builds {
     try {
       if (!templates.names.includes(template)) return 'parent_changed';
       if ((await templates.imageOf(context, template)) !== digest) return 'parent_changed';
-      for (const instance of this.#left) await this.#discard(instance);
+      await this.#sweep(context);
       if (engine.kind !== 'simulated' && freemem() < totalmem() * spareShare) return 'no_room';
       if ((await engine.freeDiskGb(context)) < neededDiskGb) return 'no_room';
     } catch (error) {
@@ -166,7 +159,7 @@ export class Builds {
   async #run({ record, ending }: Running, order: HostBuildOrder): Promise<void> {
     const { links, folders } = this.#parts;
     const instance = buildInstance(record.id);
-    const late = AbortSignal.timeout(longestMin * 60_000);
+    const late = AbortSignal.timeout(this.#parts.longestMs ?? longestMs);
     const context = { signal: AbortSignal.any([ending.signal, late]) };
     try {
       await carryOut(context, this.#parts, record, instance, order);
@@ -192,8 +185,8 @@ export class Builds {
     { ended, late }: { ended: AbortSignal; late: AbortSignal },
   ): [note: string, error: string] {
     const one = (sentence: string): [string, string] => [sentence, sentence];
-    if (ended.aborted) return one('The build was ended.');
-    if (late.aborted) return one(`The build took longer than ${longestMin} minutes.`);
+    if (ended.aborted) return one(String(ended.reason));
+    if (late.aborted) return one(`The build took longer than ${longestMs / 60_000} minutes.`);
     if (error instanceof StepFailed) {
       const note = `Step ${record.tell().step} failed: ${error.message}.`;
       return [note, error.output === '' ? note : error.output.slice(-longestError)];
@@ -207,10 +200,16 @@ export class Builds {
     try {
       const context = { signal: AbortSignal.timeout(cleanUpMs) };
       await removeInstance(context, this.#parts, instance);
-      this.#left.delete(instance);
     } catch (error) {
-      this.#left.add(instance);
+      // The next order sweeps it away, or the next daemon.
       this.#parts.log(error);
+    }
+  }
+
+  /** What builds left that nobody could remove when its time came. None runs now. */
+  async #sweep(context: Context): Promise<void> {
+    for (const instance of await this.#parts.engine.list(context)) {
+      if (buildOf(instance)?.finished === false) await this.#discard(instance.id);
     }
   }
 

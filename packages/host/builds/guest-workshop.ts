@@ -38,7 +38,10 @@ export class GuestWorkshop implements Workshop {
     around: Surroundings,
   ): Promise<void> {
     const script = scriptOf(step);
-    if (script !== undefined) await this.#run(context, instance, script, around);
+    if (script === undefined) return;
+    // Maintainer scripts of packages have no business with them.
+    const secrets = step.kind === 'run' ? around.secrets : {};
+    await this.#run(context, instance, script, { env: around.env, secrets });
   }
 
   async #run(
@@ -47,6 +50,7 @@ export class GuestWorkshop implements Workshop {
     script: string,
     { env, secrets }: Surroundings,
   ): Promise<void> {
+    // On one line, so that what bash says of line 3 is about line 3.
     const command = `exec 2>&1; set -e; ${exports(env, secrets)}${script}`;
     if (command.includes('\0')) throw new StepFailed('it has a NUL character in it');
     const asked = { command, env: secrets };

@@ -17,11 +17,10 @@ export const builtLabels = (id: string) => ({ [names.built]: id });
 /** Undefined for an instance that is no build. */
 export function buildOf({
   labels,
-  status,
 }: Instance): { readonly id: string; readonly finished: boolean } | undefined {
   const id = labels[names.build];
   if (id === undefined) return undefined;
-  return { id, finished: labels[names.built] === id && status === 'stopped' };
+  return { id, finished: labels[names.built] === id };
 }
 
 /** Drawn from the build's id: a build that is ordered again meets what is left of it. */

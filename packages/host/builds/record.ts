@@ -99,12 +99,6 @@ export class BuildRecord {
     over.abort();
   }
 
-  /** Nobody waits any longer. */
-  wake(): void {
-    this.#news.resolve();
-    this.#news = Promise.withResolvers();
-  }
-
   #end(n: number, status: Step['status']): void {
     this.#steps[n - 1] = { ...this.#steps[n - 1], status, finished_at: new Date().toISOString() };
   }
@@ -117,6 +111,7 @@ export class BuildRecord {
   #move(): void {
     this.#moves += 1;
     this.#updatedAt = new Date();
-    this.wake();
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
   }
 }

@@ -24,8 +24,7 @@ export function scriptOf(step: HostBuildStep): string | undefined {
     case 'apt':
       return install(step);
     case 'run':
-      // On its own line: its first may be a comment.
-      return `\n${step.script}`;
+      return step.script;
     case 'file':
       return writeFile(step);
     case 'mkdir':

@@ -6,7 +6,7 @@ import type { Context } from '../engine/engine.ts';
 export interface Surroundings {
   /** Of the `env` steps before. */
   readonly env: Readonly<Record<string, string>>;
-  /** Nowhere but in the environment of a step's processes. */
+  /** Nowhere but in the environment of the processes of `run` steps. */
   readonly secrets: HostBuildOrder['secrets'];
 }
 
