@@ -79,6 +79,7 @@ const mayImport: Record<string, readonly string[]> = {
   tests: [
     'packages',
     'pg',
+    'eventsource',
     'fast-check',
     'jpeg-js',
     'playwright-core',

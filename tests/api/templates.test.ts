@@ -14,7 +14,7 @@ import type { Answer, Client } from '../support/client.ts';
 import { startService, type TestService } from '../support/service.ts';
 
 /** Those of the service itself come first. */
-const system = ['base', 'tiling'];
+const system = ['base', 'tiling', 'agents', 'dev'];
 
 suite('templates', () => {
   let service: TestService;
@@ -280,7 +280,12 @@ suite('templates', () => {
     assertRefused(await confined.get('/templates/nobody/nothing'), 403);
     assertRefused(await confined.delete(`/templates/${account.id}/mine`), 403);
     assertRefused(await publish(confined, named(account.id, 'x')), 403);
-    assertRefused(await confined.post('/computers', { template: `${account.id}/mine` }), 400);
+    // It adds nothing to its parent, so that there is nothing to build.
+    const made = await confined.post('/computers', {
+      template: `${account.id}/mine`,
+      start: false,
+    });
+    assert.deepEqual([made.status, made.body.template], [201, `${account.id}/mine@1.0.0`]);
     assertRefused(await confined.post('/computers', { template: `${account.id}/none` }), 404);
   });
 
@@ -301,9 +306,12 @@ suite('templates', () => {
 
   test('Part 4 Builds 10, wire-computers 4: a published reference whose image was never built is refused', async () => {
     const { account, as } = await service.account();
-    await publish(as, named(account.id, 'own'));
-    await publish(as, named(account.id, 'family', '1.0.0', { family: `golden-${account.id}-x` }));
-    await publish(as, named(account.id, 'foreign', '1.0.0', { family: `golden-${account.id}x` }));
+    const steps = { from: 'system/base', build: [{ run: 'true' }] };
+    const give = (name: string, spec: object) =>
+      publish(as, named(account.id, name, '1.0.0', { ...steps, ...spec }));
+    await give('own', {});
+    await give('family', { family: `golden-${account.id}-x` });
+    await give('foreign', { family: `golden-${account.id}x` });
     for (const [template, sentence] of [
       [`${account.id}/own`, /No image was ever built for the family golden-acc-\w{12} /],
       [`${account.id}/own@1.0.0`, /No image was ever built/],

@@ -4,6 +4,7 @@
 
 import { accountOperations } from './specified/account.ts';
 import { apiKeyOperations } from './specified/api-keys.ts';
+import { buildOperations } from './specified/builds.ts';
 import { computerOperations, computerSecretOperations } from './specified/computers.ts';
 import { desktopOperations } from './specified/desktop.ts';
 import { guestOperations } from './specified/guest.ts';
@@ -23,6 +24,7 @@ export const specified: Record<string, Specified> = {
   ...secretOperations,
   ...sizeOperations,
   ...templateOperations,
+  ...buildOperations,
   ...computerOperations,
   ...computerSecretOperations,
   ...guestOperations,

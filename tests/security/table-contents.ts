@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { sql, type Statement } from '../../packages/server/db/database.ts';
 import type { TestService } from '../support/service.ts';
 
-/** Written by reads and refusals too: what was spent, when a key was last used, who reads hosts’ events. */
-const beside = ['rate_budgets', 'api_key_uses', 'event_readers'];
+/** Written by reads and refusals too: what was spent, when a key was last used, who reads hosts’ events and builds. */
+const beside = ['rate_budgets', 'api_key_uses', 'event_readers', 'build_streams'];
 
 const listTables = sql(`
   SELECT table_name AS name FROM information_schema.tables

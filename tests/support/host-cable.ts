@@ -34,8 +34,8 @@ export class HostCable {
     return cable;
   }
 
-  /** Meets the next command of this kind; the connection ends under it. */
-  fault(kind: HostCommand['kind'], fault: CableFault): void {
+  /** Meets the next command of this kind, or order of a build; the connection ends under it. */
+  fault(kind: HostCommand['kind'] | 'build', fault: CableFault): void {
     this.#faults.set(kind, fault);
   }
 
@@ -88,7 +88,8 @@ export class HostCable {
   /** A command is small and comes in one piece, its headers first. */
   #faultFor(chunk: Buffer): CableFault | undefined {
     const text = chunk.toString('latin1');
-    const kind = /^POST \S+\/commands .*"kind":"(\w+)"/s.exec(text)?.[1];
+    const command = /^POST \S+\/commands .*"kind":"(\w+)"/s.exec(text)?.[1];
+    const kind = text.startsWith('PUT /builds/') ? 'build' : command;
     const fault = kind === undefined ? undefined : this.#faults.get(kind);
     if (kind !== undefined) this.#faults.delete(kind);
     return fault;

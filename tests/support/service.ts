@@ -31,7 +31,7 @@ export interface TestService {
   /** Another server process's worth of service on the same database. */
   beside(
     settings?: Readonly<Record<string, string>>,
-  ): Promise<{ as(key?: string): Client; stop(): Promise<void> }>;
+  ): Promise<{ baseUrl: string; as(key?: string): Client; stop(): Promise<void> }>;
   /** Only with `simulated`. */
   readonly host: SimulatedHost;
   /** Makes a host of the test's own known. */
@@ -107,7 +107,8 @@ export async function startService({
     },
     async beside(settings) {
       const other = await launch(settings);
-      return { as: clientOf(other.baseUrl), stop: () => other.stop() };
+      const { baseUrl } = other;
+      return { baseUrl, as: clientOf(baseUrl), stop: () => other.stop() };
     },
     get host() {
       if (host === undefined) throw new Error('this service was started without a host');

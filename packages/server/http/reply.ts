@@ -62,7 +62,11 @@ async function sendBytes(
   cut: AbortSignal | undefined,
 ): Promise<void> {
   const { request, response, requestId, meter } = exchange;
+  const names = Object.keys(headers).map((name) => name.toLowerCase());
+  // Node says so by itself wherever a body follows.
+  const chunked = request.method === 'HEAD' && !names.includes('content-length');
   response.writeHead(status, {
+    ...(chunked && { 'Transfer-Encoding': 'chunked' }),
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
     [requestIdHeader]: requestId,
