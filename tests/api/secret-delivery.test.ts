@@ -62,15 +62,15 @@ suite('secrets delivered to computers', () => {
       { secret_id: one.id, revision_id: one.revision_id, env: 'A' },
       { secret_id: two.id, revision_id: two.revision_id, file: 'b' },
     ];
-    const before = {
+    const unstarted = {
       secrets,
       secrets_generation: 0,
       secrets_pending: true,
       secrets_delivering: false,
     };
-    assert.deepEqual(group(answer), before);
+    assert.deepEqual(group(answer), unstarted);
     const { id } = answer;
-    assert.deepEqual(group(await computer(as, id)), before);
+    assert.deepEqual(group(await computer(as, id)), unstarted);
     assert.equal(await usedAt(as, one), null);
     const next = await replaced(as, two, 'another');
     await acted(as, id, 'start');
@@ -146,9 +146,9 @@ suite('secrets delivered to computers', () => {
     const two = await secret(as);
     await bound(as, id, [...asEnv(one), ...asEnv(two, 'B')]);
     const fourth = await replaced(as, one, 'fourth');
-    const after = await follows(as, id, fourth);
-    assert.equal(after.secrets_applied.revisions[two.id], undefined);
-    assert.equal(after.secrets_pending, true);
+    const later = await follows(as, id, fourth);
+    assert.equal(later.secrets_applied.revisions[two.id], undefined);
+    assert.equal(later.secrets_pending, true);
     await acted(as, id, 'restart');
     assert.equal(await revision(as, id, two), two.revision_id);
   });
