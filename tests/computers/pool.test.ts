@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
 import { execIn } from '../host/incus-ground.ts';
 import { signal } from '../support/process.ts';
+import { secret } from '../support/secrets.ts';
 import { until } from '../support/until.ts';
 import { ComputerGround, computerOf } from './ground.ts';
 import { GuestGroup } from './guest-group.ts';
@@ -47,8 +48,10 @@ function pool(): void {
 
   test('wire-computers 4: a create of a named size is one that was booted before, with its own name and size', async () => {
     const { name, session } = await next();
-    const { id } = await ground.create({ size: 'medium' });
+    const secrets = [{ secret_id: (await secret(ground.as, 'in the pool')).id, env: 'TOKEN' }];
+    const { id } = await ground.create({ size: 'medium', secrets });
     assert.equal((await ground.told(id))?.ready, true, 'the desktop is up at once');
+    assert.equal(await ground.run(id, 'printf %s "$TOKEN"'), 'in the pool');
     assert.equal(await ground.instanceOf(id), name);
     assert.equal(await ground.session(id), session);
     assert.equal(await ground.run(id, 'hostname; cat /etc/hostname'), `${id}\n${id}`);
@@ -76,10 +79,11 @@ function pool(): void {
     assert.equal((await ground.as.delete(`/computers/${id}`)).status, 200);
   });
 
-  test('wire-computers 9: a daemon killed while a create moves in leaves one computer, by its name', async () => {
+  test('wire-computers 9: a daemon killed while a create moves in leaves one computer, by its name and with its secrets', async () => {
     const { name } = await next();
     const pid = await ground.pid('host');
-    const json = { size: 'medium' };
+    const secrets = [{ secret_id: (await secret(ground.as, 'kept')).id, env: 'TOKEN' }];
+    const json = { size: 'medium', secrets };
     const headers = { 'idempotency-key': 'moves-in' };
     const call = ground.as.send('POST', '/computers', { json, headers });
     // As soon as it is labelled, and not yet named.
@@ -92,6 +96,7 @@ function pool(): void {
     const id = operation.computer_id;
     assert.equal(await ground.instanceOf(id), name);
     assert.equal(await ground.run(id, 'hostname; cat /etc/hostname'), `${id}\n${id}`);
+    assert.equal(await ground.run(id, 'printf %s "$TOKEN"'), 'kept');
     assert.equal(new GuestGroup(ground.place, name).memoryLimitBytes, 4096 * 2 ** 20);
     assert.equal((await ground.as.delete(`/computers/${id}`)).status, 200);
   });

@@ -81,7 +81,7 @@ for (const [what, [violation, say]] of Object.entries(unasked)) {
 const greetings: Record<string, object | Buffer> = {
   'not JSON': Buffer.from('hello'),
   'no object': Buffer.from('[]'),
-  'a field missing': { protocol: 1 },
+  'a field missing': { protocol: greeting.protocol },
   'a field too many': { ...greeting, more: 1 },
   'a wrong id': { ...greeting, agent_id: 'x' },
   'a long text': { ...greeting, boot_id: 'x'.repeat(65) },

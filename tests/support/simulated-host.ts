@@ -97,8 +97,11 @@ export class SimulatedHost {
   }
 
   /** The shipped agent, as the guest of this computer runs it. */
-  async agentOf(computer: string): Promise<TestAgent> {
-    const agent = await TestAgent.start(await this.linkOf(computer));
+  async agentOf(
+    computer: string,
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<TestAgent> {
+    const agent = await TestAgent.start(await this.linkOf(computer), settings);
     this.#agents.push(agent);
     await until('the agent answers', async () => {
       const path = `/computers/${computer}/files/list?path=/`;
@@ -126,9 +129,12 @@ export class TestAgent {
     this.#process = started;
   }
 
-  static async start(socket: string): Promise<TestAgent> {
+  static async start(
+    socket: string,
+    settings: Readonly<Record<string, string>>,
+  ): Promise<TestAgent> {
     const folder = await realpath(await mkdtemp(join(tmpdir(), 'cubicle-agent-')));
-    return new TestAgent(folder, await spawnAgent(folder, socket));
+    return new TestAgent(folder, await spawnAgent(folder, socket, settings));
   }
 
   at(name: string): string {
