@@ -60,7 +60,6 @@ export class Builds {
     const build = buildOf(instance);
     if (build?.finished !== true) return removeInstance(context, this.#parts, instance.id);
     this.#held.add(build.id);
-    await this.#parts.folders.remove(instance.id);
   }
 
   /** Of a finished build, for computers to be made from; undefined when it is not held. */
@@ -157,16 +156,14 @@ export class Builds {
   }
 
   async #run({ record, ending }: Running, order: HostBuildOrder): Promise<void> {
-    const { links, folders } = this.#parts;
     const instance = buildInstance(record.id);
     const late = AbortSignal.timeout(this.#parts.longestMs ?? longestMs);
     const context = { signal: AbortSignal.any([ending.signal, late]) };
     try {
       await carryOut(context, this.#parts, record, instance, order);
       this.#held.add(record.id);
-      // An image has no guest to speak to.
-      await links.close(instance);
-      await folders.remove(instance);
+      // An image has no guest to speak to. The folder stays: without it Incus refuses to change an instance.
+      await this.#parts.links.close(instance);
       this.#running = undefined;
       record.succeeded('The image is ready.');
     } catch (error) {
