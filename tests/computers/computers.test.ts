@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
 import { authority } from '../support/receiver.ts';
+import { builds } from './builds.suite.ts';
 import { desktopPages, noBrowser } from './desktop-page.suite.ts';
 import { ComputerGround } from './ground.ts';
 import { isolation } from './isolation.suite.ts';
@@ -41,6 +42,7 @@ function computers(): void {
   const theGround = () => ground;
   // The first one leaves nothing, and looks whether that is so.
   describe('the life of a computer', () => life(theGround));
+  describe('templates of one’s own', { timeout: 300_000 }, () => builds(theGround));
   describe('webhooks of computers', () => webhooks(theGround));
   describe('isolation', () => isolation(theGround));
   const pages = { timeout: 300_000, ...(noBrowser !== undefined && { skip: noBrowser }) };

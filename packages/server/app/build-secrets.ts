@@ -5,7 +5,7 @@ import { Refusal } from '@cubicle/contract/errors.ts';
 import { limits } from '@cubicle/contract/limits.ts';
 import type { Database } from '../db/database.ts';
 import { aboutSecret } from '../db/sealed-values.ts';
-import { sealedSecrets } from '../db/secrets.ts';
+import { type SealedSecretRow, sealedSecrets } from '../db/secrets.ts';
 import { KeyringError } from '../keyring.ts';
 import type { FrozenSecret } from './build-plan.ts';
 import type { Vault } from './vault.ts';
@@ -36,20 +36,31 @@ export class BuildSecrets {
     const ids = [...new Set(named.map(({ id }) => id))];
     const rows = await sealedSecrets(this.#database, accountId, ids);
     const found = new Map(rows.map((row) => [row.id, row]));
+    if (ids.some((id) => !found.has(id))) throw new Refusal('build_secret_unresolved');
+    await this.#requireKeyring();
     const frozen: FrozenSecret[] = [];
     const values: Record<string, string> = {};
     for (const { id, as } of named) {
-      const row = found.get(id);
-      if (row === undefined) throw new Refusal('build_secret_unresolved');
-      frozen.push({ id, as, revision: row.revision_id });
-      values[as] = await this.#value(row.sealed, aboutSecret(id, row.revision_id));
+      const { revision_id: revision, sealed } = found.get(id) as SealedSecretRow;
+      frozen.push({ id, as, revision });
+      values[as] = this.#value(sealed, aboutSecret(id, revision));
     }
     return { frozen, values };
   }
 
-  async #value(sealed: Buffer, about: string): Promise<string> {
+  /** With another keyring than the service's no value could be told from a lost one. */
+  async #requireKeyring(): Promise<void> {
     try {
-      const plain = await this.#vault.open(sealed, about);
+      await this.#vault.confirm();
+    } catch (cause) {
+      if (cause instanceof Refusal) throw cause;
+      throw Object.assign(new Refusal('secrets_shut'), { cause });
+    }
+  }
+
+  #value(sealed: Buffer, about: string): string {
+    try {
+      const plain = this.#vault.open(sealed, about);
       const value = plain.toString('utf8');
       plain.fill(0);
       // An environment's strings end with one.
