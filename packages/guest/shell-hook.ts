@@ -4,8 +4,17 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Login shells read the folder profile.d, other interactive ones bash.bashrc. */
+/** As far as the disk takes it: a full one keeps shells from their variables, and nothing else from its secrets. */
 export function shellHook(etc: string, variables: string): void {
+  try {
+    addHooks(etc, variables);
+  } catch {
+    // Commands and terminals have them all the same, and the next delivery tries again.
+  }
+}
+
+/** Login shells read the folder profile.d, other interactive ones bash.bashrc. */
+function addHooks(etc: string, variables: string): void {
   const line = `if [ -r ${variables} ]; then . ${variables}; fi\n`;
   const profiles = join(etc, 'profile.d');
   const ours = join(profiles, 'cubicle-secrets.sh');

@@ -8,6 +8,7 @@ import { Keyring, keyIdOf } from '../../packages/server/keyring.ts';
 import { assertRefused } from '../support/assertions.ts';
 import { makeDatabase } from '../support/database.ts';
 import { Ground } from '../support/process.ts';
+import { until } from '../support/until.ts';
 
 const value = (n: number) => `pass-phrase-${n}-correct-horse-battery-staple-${n}`.repeat(20);
 const values = Array.from({ length: 6 }, (_, n) => value(n));
@@ -20,12 +21,21 @@ suite('secrets at rest', () => {
   test('wire-account 3: a value is nowhere in the data folder, the database or the log', async (t) => {
     const ground = Ground.of(t);
     const folder = await ground.folder();
-    const service = await ground.start(folder, { CUBICLE_LOG: 'debug' });
+    const settings = { CUBICLE_LOG: 'debug', CUBICLE_ENGINE: 'simulated' };
+    const service = await ground.start(folder, settings);
     const as = service.as(service.firstKey().key);
     const made = (await as.post('/secrets', { name: 'name-to-be-found', value: values[0] })).body;
     const path = `/secrets/${made.id}`;
+    const json = { cpu: 1, ram_mb: 512, secrets: [{ secret_id: made.id, env: 'TOKEN' }] };
+    const headers = { 'idempotency-key': 'once' };
+    const { id } = (await as.send('POST', '/computers', { json, headers })).body;
     const next = await as.put(path, { value: values[1], revision_id: made.revision_id });
     assert.equal(next.status, 200);
+    await until('the computer has the new value', async () => {
+      const { secrets_applied: applied } = (await as.get(`/computers/${id}`)).body;
+      return applied.revisions[made.id] === next.body.revision_id;
+    });
+    assert.equal((await as.send('POST', `/computers/${id}/restart`)).status, 200);
     // Refusals of every kind carry a value too.
     const again = { name: 'name-to-be-found', value: values[2] };
     assertRefused(await as.post('/secrets', again), 409, 'name_taken');
@@ -37,6 +47,7 @@ suite('secrets at rest', () => {
       CUBICLE_DATA: folder,
     });
     assert.equal(code, 0, stderr);
+    assert.equal((await as.send('POST', `/computers/${id}/restart`)).status, 200);
     await service.stop();
 
     const files = readdirSync(folder, { recursive: true, withFileTypes: true })
