@@ -82,6 +82,10 @@ export class BenchService {
     this.#key = key;
   }
 
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
   async stop(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null) return;

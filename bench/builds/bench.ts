@@ -6,6 +6,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { median, round, timed } from '../figures.ts';
+import { throughTheApi } from './api.ts';
 import { BenchHost } from './host.ts';
 import { ByHand, type Steps } from './by-hand.ts';
 
@@ -22,13 +23,15 @@ const steps: Steps = {
 export async function run(): Promise<void> {
   const dataDir = await mkdtemp(join(tmpdir(), 'cubicle-bench-'));
   const host = await BenchHost.start(dataDir);
+  let figures: Record<string, number>;
   try {
-    const figures = { ...(await builds(host, await ByHand.of(dataDir))), ...(await creates(host)) };
-    const rounded = Object.entries(figures).map(([name, value]) => [name, round(value)]);
-    console.log(JSON.stringify({ bench: 'builds', ...Object.fromEntries(rounded) }));
+    figures = { ...(await builds(host, await ByHand.of(dataDir))), ...(await creates(host)) };
   } finally {
     await host.end();
   }
+  figures = { ...figures, ...(await throughTheApi()) };
+  const rounded = Object.entries(figures).map(([name, value]) => [name, round(value)]);
+  console.log(JSON.stringify({ bench: 'builds', ...Object.fromEntries(rounded) }));
 }
 
 async function builds(host: BenchHost, byHand: ByHand) {

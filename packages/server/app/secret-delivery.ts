@@ -41,7 +41,7 @@ export class SecretDelivery {
   async beside(computerId: string, command: HostCommand): Promise<HostDelivery | undefined> {
     if (!('delivers' in command) || command.delivers === undefined) return undefined;
     const sealed = await sealedSecrets(this.#database, computerId);
-    const secrets = await this.#open(sealed);
+    const secrets = this.#open(sealed);
     if (secrets.length < sealed.length) return undefined;
     return { serial: command.delivers, replaces: true, secrets };
   }
@@ -70,7 +70,7 @@ export class SecretDelivery {
     const sealed = await sealedSecrets(this.#database, id);
     const wanted = sealed.filter((secret) => missing.wants(secret));
     if (wanted.length === 0 && !missing.replaces) return endLook(this.#database, look);
-    const brought = await this.#bring(host, id, await this.#open(wanted), missing);
+    const brought = await this.#bring(host, id, this.#open(wanted), missing);
     await (brought ? endLook : lookLater)(this.#database, look);
   }
 
@@ -96,20 +96,17 @@ export class SecretDelivery {
   }
 
   /** Those that are there and can be what they are bound as: no variable has a NUL in it. */
-  async #open(sealed: readonly SealedSecret[]): Promise<Values> {
-    const values: Values = [];
-    for (const { sealed: bytes, ...secret } of sealed) {
-      if (bytes === null) continue;
-      const value = await this.#value(bytes, secret);
-      if (secret.env === null || !value.includes('\0')) values.push({ ...secret, value });
-    }
-    return values;
+  #open(sealed: readonly SealedSecret[]): Values {
+    return sealed.flatMap(({ sealed: bytes, ...secret }) => {
+      if (bytes === null) return [];
+      const value = this.#value(bytes, secret);
+      return secret.env !== null && value.includes('\0') ? [] : [{ ...secret, value }];
+    });
   }
 
-  async #value(sealed: Buffer, { secret_id, revision_id }: AppliedSecret): Promise<string> {
+  #value(sealed: Buffer, { secret_id, revision_id }: AppliedSecret): string {
     try {
-      const about = aboutSecret(secret_id, revision_id);
-      return (await this.#vault.open(sealed, about)).toString('utf8');
+      return this.#vault.open(sealed, aboutSecret(secret_id, revision_id)).toString('utf8');
     } catch (cause) {
       throw Object.assign(new Refusal('keyring_unavailable'), { cause });
     }
