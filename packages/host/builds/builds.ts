@@ -19,7 +19,7 @@ import { BuildRecord } from './record.ts';
 import { StepFailed } from './workshop.ts';
 
 export interface BuildsParts extends BuildParts {
-  readonly templates: Templates;
+  readonly templates: Pick<Templates, 'names' | 'imageOf'>;
   readonly log: (problem: unknown) => void;
   /** A build that takes longer has hung. */
   readonly longestMs?: number | undefined;
