@@ -4,6 +4,7 @@ const benches: Record<string, () => Promise<void>> = {
   door: async () => (await import('./door/bench.ts')).run(),
   computers: async () => (await import('./computers/bench.ts')).run(),
   desktop: async () => (await import('./desktop/bench.ts')).run(),
+  builds: async () => (await import('./builds/bench.ts')).run(),
   webhooks: async () => (await import('./webhooks/bench.ts')).run(),
 };
 

@@ -111,30 +111,32 @@ export class BuildGround {
   async assertOnly(counts: { computers: number; images: number }): Promise<void> {
     const names = (await this.instances()).map(({ name }) => name);
     assert.equal(names.length, counts.computers + counts.images, names.join());
-    assert.equal(readdirSync(join(this.dataDir, 'host/links')).length, counts.computers);
+    assert.deepEqual(readdirSync(join(this.dataDir, 'host/links')).toSorted(), names.toSorted());
   }
 
-  /** `file:text` for each of these texts in a file of an instance's disk, or of the host's own folders. */
+  /**
+   * `file:text` for each of these texts in the host's own folders, or on the disk of a build: there in what
+   * has changed since it booted, by the time that nobody can set.
+   */
   async search(
     texts: readonly string[],
     where: { readonly instance: string } | 'host',
   ): Promise<string[]> {
     const pid = await until('Incus runs', () => findDaemon(this.place));
-    const pools = `/proc/${pid}/root${this.place.alias}/storage-pools/${this.place.pool}`;
-    const host = ['host', 'incus.log', 'incus/logs', 'incus/database', 'incus/containers'];
-    const folders =
+    const pool = `/proc/${pid}/root${this.place.alias}/storage-pools/${this.place.pool}`;
+    const own = ['host', 'incus.log', 'incus/logs', 'incus/database', 'incus/containers'];
+    const found =
       where === 'host'
-        ? host.map((name) => join(this.dataDir, name))
-        : [`${pools}/containers/${where.instance}/`];
-    // A device or a socket is not read.
+        ? await filesIn(own.map((name) => join(this.dataDir, name)))
+        : await changedIn(`${pool}/containers/${where.instance}`);
+    assert.notEqual(found.length, 0);
     const wanted = texts.map((text) => `--regexp=${text}`);
-    const args = '--recursive --devices=skip --text --only-matching --fixed-strings'.split(' ');
+    const args = ['--text', '--with-filename', '--only-matching', '--fixed-strings', ...wanted];
     try {
-      const env = { ...process.env, LC_ALL: 'C' };
-      const { stdout } = await runProgram('grep', [...args, ...wanted, ...folders], { env });
+      const { stdout } = await runProgram('grep', [...args, '--', ...found]);
       return stdout.trim().split('\n');
     } catch (error) {
-      // Nothing was found; a folder that is not there is another matter.
+      // Nothing was found; a file that cannot be read is another matter.
       const { code, stderr } = error as { code: number; stderr: string };
       assert.equal(code, 1, stderr);
       return [];
@@ -166,4 +168,16 @@ export class BuildGround {
       await removeGround(this.dataDir, this.place);
     }
   }
+}
+
+async function filesIn(folders: readonly string[], ...which: readonly string[]): Promise<string[]> {
+  const { stdout } = await runProgram('find', [...folders, '-type', 'f', ...which, '-print0'], {
+    maxBuffer: 16 * 1024 * 1024,
+  });
+  return stdout.split('\0').filter((name) => name !== '');
+}
+
+/** The guest notes its id at each boot. */
+function changedIn(disk: string): Promise<string[]> {
+  return filesIn([disk], '-cnewer', `${disk}/rootfs/var/lib/cubicle/computer`);
 }

@@ -11,6 +11,7 @@ import type {
 import { type Context, EngineError, type Instance } from '../engine/engine.ts';
 import { removeInstance } from '../instances.ts';
 import { ImagePreparing, type Templates } from '../templates.ts';
+import { Turns } from '../turns.ts';
 import { type BuildParts, carryOut } from './build.ts';
 import { buildInstance, buildOf } from './labels.ts';
 import { longestError } from './masked.ts';
@@ -47,9 +48,12 @@ export class Builds {
   /** Of all that run or ran, oldest first. */
   readonly #records = new Map<string, BuildRecord>();
   readonly #since = new Date();
+  /** Orders and removals of one build. */
+  readonly #turns = new Turns();
   #running: Running | undefined;
   /** An order is being looked at. */
   #judging = false;
+  #stopped = false;
 
   constructor(parts: BuildsParts) {
     this.#parts = parts;
@@ -60,7 +64,6 @@ export class Builds {
     const build = buildOf(instance);
     if (build?.finished !== true) return removeInstance(context, this.#parts, instance.id);
     this.#held.add(build.id);
-    await this.#parts.folders.remove(instance.id);
   }
 
   /** Of a finished build, for computers to be made from; undefined when it is not held. */
@@ -96,35 +99,48 @@ export class Builds {
   }
 
   /** The same build again is accepted whatever became of it. */
-  async order(context: Context, id: string, order: HostBuildOrder): Promise<HostBuildAnswer> {
+  order(context: Context, id: string, order: HostBuildOrder): Promise<HostBuildAnswer> {
+    return this.#turns.take(id, () => this.#judge(context, id, order));
+  }
+
+  /** Ends it where it runs, and removes what it made. One that is unknown is as good as removed. */
+  remove(context: Context, id: string): Promise<void> {
+    return this.#turns.take(id, async () => {
+      if (this.#running?.record.id === id) {
+        this.#running.ending.abort('The build was removed.');
+        await this.#running.over;
+      }
+      const held = this.#held.delete(id);
+      try {
+        // Whether it is known or not: a daemon that was killed may have left it, and Incus shown it later.
+        await removeInstance(context, this.#parts, buildInstance(id));
+      } catch (error) {
+        if (held) this.#held.add(id);
+        throw error;
+      }
+      this.#records.delete(id);
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#running?.ending.abort('The host was stopped.');
+    await this.#running?.over;
+  }
+
+  async #judge(context: Context, id: string, order: HostBuildOrder): Promise<HostBuildAnswer> {
     if (this.#held.has(id) || this.#records.has(id)) return { outcome: 'accepted' };
     if (this.#running !== undefined || this.#judging) return refused('busy');
     this.#judging = true;
     try {
       const why = await this.#reasonAgainst(context, order.parent);
       if (why !== undefined) return refused(why);
+      if (this.#stopped) return refused('busy');
       this.#begin(id, order);
       return { outcome: 'accepted' };
     } finally {
       this.#judging = false;
     }
-  }
-
-  /** Ends it where it runs, and removes what it made. One that is unknown is as good as removed. */
-  async remove(context: Context, id: string): Promise<void> {
-    if (this.#running?.record.id === id) {
-      this.#running.ending.abort('The build was removed.');
-      await this.#running.over;
-    }
-    // Whether it is known or not: a daemon that was killed may have left it, and Incus shown it later.
-    await removeInstance(context, this.#parts, buildInstance(id));
-    this.#held.delete(id);
-    this.#records.delete(id);
-  }
-
-  async stop(): Promise<void> {
-    this.#running?.ending.abort('The host was stopped.');
-    await this.#running?.over;
   }
 
   async #reasonAgainst(
@@ -157,16 +173,14 @@ export class Builds {
   }
 
   async #run({ record, ending }: Running, order: HostBuildOrder): Promise<void> {
-    const { links, folders } = this.#parts;
     const instance = buildInstance(record.id);
     const late = AbortSignal.timeout(this.#parts.longestMs ?? longestMs);
     const context = { signal: AbortSignal.any([ending.signal, late]) };
     try {
       await carryOut(context, this.#parts, record, instance, order);
       this.#held.add(record.id);
-      // An image has no guest to speak to.
-      await links.close(instance);
-      await folders.remove(instance);
+      // An image has no guest to speak to. The folder stays: without it Incus refuses to change an instance.
+      await this.#parts.links.close(instance);
       this.#running = undefined;
       record.succeeded('The image is ready.');
     } catch (error) {
