@@ -15,6 +15,7 @@ import type { BuildRow } from '../db/builds.ts';
 import type { Database } from '../db/database.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Host } from '../hosts/host.ts';
+import type { Placed } from './build-orders.ts';
 import { errorText, lostOf, toldOf } from './build-record.ts';
 
 /** How long a build stays with a process that has fallen silent; a living one renews it in time. */
@@ -43,14 +44,21 @@ export class BuildFollower {
     this.#log = log;
   }
 
-  /** Nobody else takes it up while its order is on the way. */
-  hold(id: string): void {
+  /**
+   * Nobody else takes it up while `order` is on the way; then it is followed, unless no host has it. What went
+   * wrong on the way is found out by following.
+   */
+  async ordering(id: string, order: () => Promise<Placed>): Promise<Placed> {
     this.#held.add(id);
-  }
-
-  /** There is nothing to follow after all. */
-  release(id: string): void {
-    this.#held.delete(id);
+    try {
+      const placed = await order();
+      if (placed === 'accepted' || placed === 'unknown') this.follow(id);
+      else this.#held.delete(id);
+      return placed;
+    } catch (error) {
+      this.follow(id);
+      throw error;
+    }
   }
 
   follow(id: string): void {

@@ -63,6 +63,10 @@ export class BuildStream implements AsyncIterable<Uint8Array> {
     return this.#cut.signal;
   }
 
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   /** Something moved. */
   wake(): void {
     this.#woken = true;

@@ -62,7 +62,8 @@ export class BuildStreams {
       },
       times: { ...usualTimes, ...times },
     });
-    this.#open.set(id, stream);
+    // The caller may have left before there was anything to leave.
+    if (!stream.closed) this.#open.set(id, stream);
     if (this.#stopped) stream.stop();
     return stream;
   }

@@ -121,7 +121,7 @@ export class Builds {
     const candidates = await orders.candidates(plan, frozen);
     const same = noReuse ? undefined : await orders.reusable(accountId, candidates);
     const row = await this.#recorded(authority, { plan, candidates, same });
-    if (row.status === 'running') await this.#place(authority, row, plan, candidates, values);
+    if (row.status === 'running') await this.#place(row, plan, candidates, values);
     // Whoever reads it next may find it done already, by what another one made.
     return buildOf({ ...row, status: 'running', finished_at: null });
   }
@@ -172,21 +172,18 @@ export class Builds {
   }
 
   async #place(
-    authority: Authority,
     row: store.BuildRow,
     plan: BuildPlan,
     candidates: readonly Candidate[],
     values: HostBuildOrder['secrets'],
   ): Promise<void> {
     const { database, orders, follower } = this.#parts;
-    follower.hold(row.id);
-    const first = candidates.filter(({ host }) => host.id === row.host_id);
-    const rest = await orders.free(candidates);
-    const placed = await orders.place(row, plan, [...new Set([...first, ...rest])], values);
-    if (placed === 'accepted' || placed === 'unknown') follower.follow(row.id);
+    const placed = await follower.ordering(row.id, async () => {
+      const first = candidates.filter(({ host }) => host.id === row.host_id);
+      return orders.place(row, plan, [...first, ...(await orders.free(candidates))], values);
+    });
     if (placed === 'accepted') return;
     if (placed === 'unknown') throw new Refusal('build_outcome_unknown', {}, { build_id: row.id });
-    follower.release(row.id);
     await database.transaction(async (tx) => {
       await forgetRequest(tx, row.id);
       await store.dropBuild(tx, row.id);

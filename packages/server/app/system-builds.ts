@@ -31,7 +31,7 @@ export class SystemBuilds {
   /** Its image, or how far that is; a build is begun where there is neither. */
   async imageOf(reading: ValidDocument): Promise<store.LaunchRow | Preparation> {
     const { docDigest } = reading;
-    const [image] = await store.launchable(this.#database, null, docDigest);
+    const image = await store.newestImage(this.#database, null, docDigest);
     if (image !== undefined) return image;
     const latest = await store.latestBuild(this.#database, null, docDigest);
     if (latest?.status === 'running') return { state: 'preparing', error: '' };
@@ -55,12 +55,8 @@ export class SystemBuilds {
     if (free === undefined) return;
     const build = this.#orders.newBuild(plan, null, free);
     const row = await store.insertBuild(this.#database, build, holdS);
-    this.#follower.hold(row.id);
-    const placed = await this.#orders.place(row, plan, [free], {});
-    if (placed === 'accepted' || placed === 'unknown') this.#follower.follow(row.id);
-    else {
-      this.#follower.release(row.id);
-      await store.dropBuild(this.#database, row.id);
-    }
+    const order = () => this.#orders.place(row, plan, [free], {});
+    const placed = await this.#follower.ordering(row.id, order);
+    if (placed === 'refused' || placed === 'away') await store.dropBuild(this.#database, row.id);
   }
 }

@@ -9,7 +9,7 @@ import {
   parseRef,
   type TemplateDocument,
 } from '@cubicle/contract/template-document.ts';
-import { isFamilyBuilt, latestBuild, launchable, type LaunchRow } from '../db/builds.ts';
+import { isFamilyBuilt, latestBuild, type LaunchRow, newestImage } from '../db/builds.ts';
 import type { Database, Runner } from '../db/database.ts';
 import { type TemplateRow, templatesNamed } from '../db/templates.ts';
 import { rowOf } from '../documents/read.ts';
@@ -102,7 +102,7 @@ export class TemplateChoice {
   }
 
   async #builtImage(accountId: string, name: string, row: TemplateRow): Promise<Image> {
-    const [image] = await launchable(this.#database, accountId, row.doc_digest);
+    const image = await newestImage(this.#database, accountId, row.doc_digest);
     if (image !== undefined) return imageFrom(image);
     const latest = await latestBuild(this.#database, accountId, row.doc_digest);
     if (latest?.status === 'running') throw imagePreparing(accountId, name);

@@ -83,14 +83,16 @@ function valuesOf({ moves, phase, step, steps, note, at }: Told): unknown[] {
   return [moves, phase, step, JSON.stringify(steps), note, at];
 }
 
-// A create that is under way holds the image's row, so these wait for it, and then see its computer.
+// A create that is under way holds the image's row: that one's turn comes later. The others are looked at by
+// a statement of its own, which sees the computers of creates that were under way until now.
+const unused = `NOT EXISTS (
+  SELECT FROM computers c WHERE c.build_id = builds.id AND c.state IN ('live', 'deleting'))`;
 const lockSurplus = sql(`
-  SELECT id FROM builds WHERE surplus AND kept ORDER BY id LIMIT 100 FOR UPDATE`);
-const anySurplus = sql('SELECT FROM builds WHERE surplus AND kept LIMIT 1');
+  SELECT id FROM builds WHERE surplus AND kept AND ${unused} LIMIT 100 FOR UPDATE SKIP LOCKED`);
+const anySurplus = sql(`SELECT FROM builds WHERE surplus AND kept AND ${unused} LIMIT 1`);
 const remove = sql(`
   UPDATE builds SET kept = false, surplus = false, removed_at = clock_timestamp()
-  WHERE id = ANY($1) AND kept AND NOT EXISTS (
-    SELECT FROM computers c WHERE c.build_id = builds.id AND c.state IN ('live', 'deleting'))`);
+  WHERE id = ANY($1) AND kept AND ${unused}`);
 
 export async function hasSurplus(db: Runner): Promise<boolean> {
   return (await db.run(anySurplus, [])).length > 0;

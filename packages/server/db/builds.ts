@@ -184,15 +184,15 @@ const launch = sql(`
   SELECT b.image_id, b.host_id, b.parent FROM builds b JOIN builds image ON image.id = b.image_id
   WHERE b.doc_digest = $2 AND b.account_id IS NOT DISTINCT FROM $1 AND b.status = 'succeeded'
     AND image.kept
-  ORDER BY b.seq DESC LIMIT 20`);
+  ORDER BY b.seq DESC LIMIT 1`);
 
-/** Images of this very document, the newest first. */
-export async function launchable(
+/** The newest image of this very document. */
+export async function newestImage(
   db: Runner,
   accountId: string | null,
   docDigest: string,
-): Promise<LaunchRow[]> {
-  return db.run(launch, [accountId, docDigest]);
+): Promise<LaunchRow | undefined> {
+  return (await db.run<LaunchRow>(launch, [accountId, docDigest]))[0];
 }
 
 const latest = sql(`
