@@ -3,7 +3,7 @@
 
 import { Refusal } from '@cubicle/contract/errors.ts';
 import type { HostCommand, HostDelivery } from '@cubicle/contract/host/api.ts';
-import type { AppliedSecret, ComputerSecrets } from '../db/computer-secrets.ts';
+import type { AppliedSecret, BoundSecret, ComputerSecrets } from '../db/computer-secrets.ts';
 import { computerById, isBeingChanged, lockComputerById } from '../db/computers.ts';
 import type { Database } from '../db/database.ts';
 import { aboutSecret } from '../db/sealed-values.ts';
@@ -57,6 +57,8 @@ export class SecretDelivery {
 
   async #look(look: Look): Promise<void> {
     const { computer_id: id } = look;
+    // A start may have taken the value before it was replaced, and not have come to its end.
+    if (await isBeingChanged(this.#database, id)) return lookLater(this.#database, look);
     const row = await computerById(this.#database, id);
     // One that does not run gets everything when it does.
     if (!row?.active || row.state !== 'live' || row.secrets === null) {
@@ -67,22 +69,23 @@ export class SecretDelivery {
     if (told?.status !== 'running') return endLook(this.#database, look);
     if (told.secrets === undefined) return lookLater(this.#database, look);
     const missing = missingOf(row.secrets, told.secrets);
-    const sealed = await sealedSecrets(this.#database, id);
-    const wanted = sealed.filter((secret) => missing.wants(secret));
-    if (wanted.length === 0 && !missing.replaces) return endLook(this.#database, look);
-    const brought = await this.#bring(host, id, this.#open(wanted), missing);
+    if (missing.wanted.size === 0 && !missing.replaces) return endLook(this.#database, look);
+    const brought = await this.#bring(host, id, missing);
     await (brought ? endLook : lookLater)(this.#database, look);
   }
 
-  async #bring(host: Host, id: string, secrets: Values, missing: Missing): Promise<boolean> {
-    const { replaces, rest } = missing;
+  async #bring(host: Host, id: string, missing: Missing): Promise<boolean> {
+    const { replaces, rest, wanted, since } = missing;
     const serial = await this.#database.transaction(async (tx) => {
       const row = await lockComputerById(tx, id);
-      const free = row?.active && row.secrets !== null && !(await isBeingChanged(tx, id));
-      return free ? beginRedelivery(tx, id) : undefined;
+      // Whatever was delivered meanwhile is newer.
+      const same = row?.active && row.secrets !== null && row.secrets.applied_serial === since;
+      return same && !(await isBeingChanged(tx, id)) ? beginRedelivery(tx, id) : undefined;
     });
     if (serial === undefined) return false;
     try {
+      const sealed = await sealedSecrets(this.#database, id);
+      const secrets = this.#open(sealed.filter(({ secret_id }) => wanted.has(secret_id)));
       if (!(await host.deliver(id, { serial, replaces, secrets }))) return false;
       const brought = secrets.map(withoutValue);
       const kept = rest.filter((held) => !brought.some((secret) => sameBinding(held, secret)));
@@ -120,18 +123,24 @@ function withoutValue({ secret_id, revision_id, env, file }: AppliedSecret): App
 interface Missing {
   /** What the guest has goes: it is not what was brought to it last. */
   readonly replaces: boolean;
-  /** What it has otherwise. */
+  /** What it has otherwise, and by which delivery. */
   readonly rest: readonly AppliedSecret[];
-  readonly wants: (secret: AppliedSecret) => boolean;
+  readonly since: number | null;
+  /** Ids of secrets. */
+  readonly wanted: ReadonlySet<string>;
 }
 
 /** A guest that booted by itself has nothing. Any other lacks what was replaced since: a changed list waits. */
-function missingOf({ applied, applied_serial, bound }: ComputerSecrets, held: number): Missing {
-  if (held !== (applied_serial ?? 0)) {
-    return { replaces: bound.length > 0, rest: [], wants: () => true };
+function missingOf(secrets: ComputerSecrets, held: number): Missing {
+  const { applied, applied_serial: since, bound } = secrets;
+  if (held !== (since ?? 0)) {
+    const wanted = new Set(bound.map(({ secret_id }) => secret_id));
+    return { replaces: bound.length > 0, rest: [], since, wanted };
   }
   const rest = applied ?? [];
-  const isOld = (secret: AppliedSecret) =>
-    rest.some((one) => sameBinding(one, secret) && one.revision_id !== secret.revision_id);
-  return { replaces: false, rest, wants: isOld };
+  const isOld = (binding: BoundSecret) =>
+    !binding.deleted &&
+    rest.some((one) => sameBinding(one, binding) && one.revision_id !== binding.latest);
+  const wanted = new Set(bound.filter(isOld).map(({ secret_id }) => secret_id));
+  return { replaces: false, rest, since, wanted };
 }
