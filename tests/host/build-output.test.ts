@@ -26,6 +26,11 @@ suite('what is told of a failed step’s output', () => {
     assert.ok(told(Buffer.from([0xff, 0x61, 0xc3])).isWellFormed());
   });
 
+  test('does not speak to the terminal that shows it', () => {
+    const output = '\u001b[1;31mred\u001b[0m\t10 %\r20 %\r\ndone\u0007\u001b]0;title\u009c';
+    assert.equal(told(output), 'red\t10 %\n20 %\ndone]0;title');
+  });
+
   test('has no secret in it, whole, by its lines or cut in two', () => {
     const secret = 'p4ss w0rd/ü';
     assert.equal(told(`${secret} and ${secret}`, secret), '*** and ***');

@@ -32,8 +32,18 @@ export class Tail {
     pieces.push(bytes.subarray(at));
     const text = Buffer.concat(pieces).toString('utf8');
     // A character that was cut in two at the beginning.
-    return (from > 0 ? text.replace(/^\ufffd+/, '') : text).trim();
+    return plain(from > 0 ? text.replace(/^\ufffd+/, '') : text).trim();
   }
+}
+
+// eslint-disable-next-line no-control-regex -- as below
+const colours = /\u001b\[[0-9;?]*[ -/]*[@-~]/g;
+// eslint-disable-next-line no-control-regex -- control characters are what this takes away
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** It may be shown in a terminal, to which a guest must not speak. A line that was drawn over is a line. */
+function plain(text: string): string {
+  return text.replaceAll(colours, '').replaceAll(/\r\n?/g, '\n').replaceAll(controls, '');
 }
 
 /** Where secrets stand, in order; those that touch are one. */
