@@ -37,8 +37,8 @@ export class Frames {
       if (!shot.ok || shot.length > mostBytes) return;
       const bytes = Buffer.concat(await Array.fromAsync(shot.content));
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      await writeFile(`${this.#path(instance)}.new`, bytes);
-      await rename(`${this.#path(instance)}.new`, this.#path(instance));
+      await writeFile(this.#draft(instance), bytes);
+      await rename(this.#draft(instance), this.#path(instance));
     } catch (error) {
       if (!context.signal.aborted) throw error;
     }
@@ -50,6 +50,12 @@ export class Frames {
 
   async remove(instance: string): Promise<void> {
     await rm(this.#path(instance), { force: true });
+    // A daemon may have been killed over it.
+    await rm(this.#draft(instance), { force: true });
+  }
+
+  #draft(instance: string): string {
+    return `${this.#path(instance)}.new`;
   }
 
   #path(instance: string): string {

@@ -1,10 +1,9 @@
 // What the agent needs of a desktop, whichever it is: an X server (x11) or a Wayland compositor (sway).
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import type { Picture, Region } from '../x11/picture/picture.ts';
-import type { DesktopEvent } from '../x11/watch/desktop-event.ts';
-import type { WindowAction, WindowOutcome } from '../x11/windows/window-actions.ts';
-import type { WindowInfo } from '../x11/windows/window.ts';
+import type { Picture, Region } from './picture/picture.ts';
+import type { DesktopEvent } from './desktop-event.ts';
+import type { WindowAction, WindowInfo, WindowOutcome } from './window.ts';
 import type { Devices } from './devices.ts';
 
 export interface DesktopBackend {

@@ -4,8 +4,8 @@
 import { parseChord, parseModifiers } from '@cubicle/contract/desktop/key-names.ts';
 import { keysOfText, type Mechanism } from '@cubicle/contract/desktop/typed-text.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
-import { pause, Turns } from '../x11/protocol/waiting.ts';
+import { DisplayError } from './trouble.ts';
+import { pause, Turns } from './waiting.ts';
 import type { Devices, Hand, Keys, Point } from './devices.ts';
 import { type Button, buttons, click, type Direction, drag, scroll } from './pointer.ts';
 

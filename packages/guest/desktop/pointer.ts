@@ -2,7 +2,7 @@
 // dragged from what is dropped.
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { pause } from '../x11/protocol/waiting.ts';
+import { pause } from './waiting.ts';
 import type { Hand, Point } from './devices.ts';
 
 export const buttons = { left: 1, middle: 2, right: 3 } as const;

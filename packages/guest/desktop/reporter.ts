@@ -2,10 +2,10 @@
 // the beginning.
 
 import type { AgentEvent, DesktopWindow } from '@cubicle/contract/guest/messages.ts';
-import type { DesktopEvent } from '../x11/watch/desktop-event.ts';
+import type { DesktopEvent } from './desktop-event.ts';
 import type { DesktopBackend } from './backend.ts';
-import { shortened } from '../x11/windows/window-text.ts';
-import type { WindowInfo } from '../x11/windows/window.ts';
+import { shortened } from './window-text.ts';
+import type { WindowInfo } from './window.ts';
 
 /** Bytes: an event has to fit its frame, however its text is escaped. */
 const most = { title: 256, class: 128 } as const;

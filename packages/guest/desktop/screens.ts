@@ -5,11 +5,11 @@ import type { ScreenshotAsk } from '@cubicle/contract/guest/desktop.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { randomName } from '../random-name.ts';
 import { Refused } from '../refused.ts';
-import { encodeJpeg } from '../x11/picture/jpeg.ts';
-import { crop, lies, type Picture, scaledSize, shrunkSize } from '../x11/picture/picture.ts';
-import { encodePng } from '../x11/picture/png.ts';
-import { resize } from '../x11/picture/resize.ts';
-import { Turns } from '../x11/protocol/waiting.ts';
+import { encodeJpeg } from './picture/jpeg.ts';
+import { crop, lies, type Picture, scaledSize, shrunkSize } from './picture/picture.ts';
+import { encodePng } from './picture/png.ts';
+import { resize } from './picture/resize.ts';
+import { Turns } from './waiting.ts';
 
 interface Capture {
   readonly name: string;

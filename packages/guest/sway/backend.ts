@@ -3,10 +3,9 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { DesktopBackend } from '../desktop/backend.ts';
-import type { Picture, Region, Size } from '../x11/picture/picture.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
-import type { WindowAction, WindowOutcome } from '../x11/windows/window-actions.ts';
-import type { WindowInfo } from '../x11/windows/window.ts';
+import type { Picture, Region, Size } from '../desktop/picture/picture.ts';
+import { DisplayError } from '../desktop/trouble.ts';
+import type { WindowAction, WindowInfo, WindowOutcome } from '../desktop/window.ts';
 import { SwayClipboard } from './clipboard.ts';
 import { SwayDevices } from './devices.ts';
 import { askSway } from './ipc.ts';

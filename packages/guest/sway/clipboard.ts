@@ -2,8 +2,8 @@
 // what was written, until another program puts something else there.
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
-import { Turns } from '../x11/protocol/waiting.ts';
+import { DisplayError } from '../desktop/trouble.ts';
+import { Turns } from '../desktop/waiting.ts';
 import type { Programs } from './programs.ts';
 
 /** Bytes of UTF-8 (wire-guest section 8). */

@@ -3,9 +3,9 @@
 
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
+import { DisplayError } from '../desktop/trouble.ts';
 import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
-import { within } from '../x11/protocol/waiting.ts';
+import { within } from '../desktop/waiting.ts';
 import program from './courier.py';
 import type { Programs } from './programs.ts';
 import { encode, type Message, Messages, readText } from './wire.ts';

@@ -1,17 +1,15 @@
 // Mouse and keyboard of a Wayland desktop, by the devices that the agent makes there.
 
+import { always } from '../desktop/waiting.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Devices, Hand, Keys, Point } from '../desktop/devices.ts';
-import type { Size } from '../x11/picture/picture.ts';
+import type { Size } from '../desktop/picture/picture.ts';
 import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 import { Compositor } from './compositor.ts';
 import { Grip } from './grip.ts';
 import { VirtualHand } from './hand.ts';
 import { VirtualKeyboard } from './keyboard.ts';
 import type { Programs } from './programs.ts';
-
-/** Nobody gives up on letting go; a compositor that does not answer is lost by itself. */
-const always: Context = { signal: new AbortController().signal };
 
 interface Joined {
   readonly compositor: Compositor;

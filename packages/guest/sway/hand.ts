@@ -1,7 +1,7 @@
 // What a hand does with the pointer that the agent has made.
 
 import type { Hand, Point } from '../desktop/devices.ts';
-import type { Size } from '../x11/picture/picture.ts';
+import type { Size } from '../desktop/picture/picture.ts';
 import type { Compositor } from './compositor.ts';
 import type { Grip } from './grip.ts';
 import { fixed } from './wire.ts';

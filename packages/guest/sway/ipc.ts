@@ -4,8 +4,8 @@
 import { once } from 'node:events';
 import { createConnection, type Socket } from 'node:net';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
-import { within } from '../x11/protocol/waiting.ts';
+import { DisplayError } from '../desktop/trouble.ts';
+import { within } from '../desktop/waiting.ts';
 
 const kinds = { command: 0, subscribe: 2, outputs: 3, tree: 4 } as const;
 type Kind = keyof typeof kinds;

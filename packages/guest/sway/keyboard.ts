@@ -4,8 +4,8 @@
 import { isShift } from '@cubicle/contract/desktop/key-names.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Keys } from '../desktop/devices.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
-import { pause } from '../x11/protocol/waiting.ts';
+import { DisplayError } from '../desktop/trouble.ts';
+import { pause } from '../desktop/waiting.ts';
 import type { Compositor } from './compositor.ts';
 import type { Grip } from './grip.ts';
 import { now } from './hand.ts';

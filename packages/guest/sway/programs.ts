@@ -5,8 +5,8 @@ import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { findAccount, isRoot, ownAccount } from '../accounts.ts';
 import { environment } from '../command-line.ts';
 import { readSession } from '../session.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
-import { within } from '../x11/protocol/waiting.ts';
+import { DisplayError } from '../desktop/trouble.ts';
+import { within } from '../desktop/waiting.ts';
 
 export interface ProgramsOptions {
   readonly sessionEnv: string;

@@ -1,8 +1,8 @@
 // What the screen shows, as `grim` writes it: a header in text, then red, green and blue.
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
-import { channels, type Picture } from '../x11/picture/picture.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
+import { channels, type Picture } from '../desktop/picture/picture.ts';
+import { DisplayError } from '../desktop/trouble.ts';
 import type { Programs } from './programs.ts';
 
 /** A computer's screen has 3840x2160 at most. */

@@ -1,8 +1,8 @@
 // Sway's tree of containers, read as windows. Sway is the desktop's, so nothing in it is taken for granted.
 
-import type { Region, Size } from '../x11/picture/picture.ts';
-import { shortened } from '../x11/windows/window-text.ts';
-import { idOf, type WindowInfo } from '../x11/windows/window.ts';
+import type { Region, Size } from '../desktop/picture/picture.ts';
+import { shortened } from '../desktop/window-text.ts';
+import { idOf, type WindowInfo } from '../desktop/window.ts';
 
 /** A window as sway has it. */
 export interface SwayWindow {

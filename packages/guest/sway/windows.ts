@@ -3,9 +3,9 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Point } from '../desktop/devices.ts';
-import { DisplayError } from '../x11/protocol/trouble.ts';
-import { becomes } from '../x11/protocol/waiting.ts';
-import type { WindowAction, WindowOutcome } from '../x11/windows/window-actions.ts';
+import { DisplayError } from '../desktop/trouble.ts';
+import { becomes } from '../desktop/waiting.ts';
+import type { WindowAction, WindowOutcome } from '../desktop/window.ts';
 import { askSway } from './ipc.ts';
 import { type SwayWindow, windowsOf } from './tree.ts';
 

@@ -4,14 +4,15 @@ import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { DesktopBackend } from '../desktop/backend.ts';
 import { X11Devices } from './input/devices.ts';
 import { grab } from './picture/grab.ts';
-import type { Picture, Region } from './picture/picture.ts';
+import type { Picture, Region } from '../desktop/picture/picture.ts';
 import type { Display } from './protocol/display.ts';
-import { isNoWindow } from './protocol/trouble.ts';
+import { isNoWindow } from './protocol/request-error.ts';
 import { Clipboard } from './selection/clipboard.ts';
 import { Watch } from './watch/watch.ts';
-import { actOnWindow, type WindowAction, type WindowOutcome } from './windows/window-actions.ts';
+import { actOnWindow } from './windows/window-actions.ts';
+import type { WindowAction, WindowInfo, WindowOutcome } from '../desktop/window.ts';
 import { listWindows } from './windows/window-list.ts';
-import { readDrawn, type WindowInfo } from './windows/window.ts';
+import { readDrawn } from './windows/window.ts';
 
 export class X11Backend implements DesktopBackend {
   readonly devices: X11Devices;

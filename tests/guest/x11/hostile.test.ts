@@ -11,7 +11,7 @@ import { Packets } from '../../../packages/guest/x11/protocol/packets.ts';
 import { readProperty, readWords } from '../../../packages/guest/x11/protocol/properties.ts';
 import { request } from '../../../packages/guest/x11/protocol/request.ts';
 import { readSetup } from '../../../packages/guest/x11/protocol/setup.ts';
-import { DisplayError, type Trouble } from '../../../packages/guest/x11/protocol/trouble.ts';
+import { DisplayError, type Trouble } from '../../../packages/guest/desktop/trouble.ts';
 import { grab } from '../../../packages/guest/x11/picture/grab.ts';
 import { readKeyboard } from '../../../packages/guest/x11/input/keyboard-map.ts';
 import { describe as describeWindow } from '../../../packages/guest/x11/windows/window.ts';

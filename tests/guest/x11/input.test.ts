@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import test, { after, before } from 'node:test';
 import { Input } from '../../../packages/guest/desktop/input.ts';
 import { X11Devices } from '../../../packages/guest/x11/input/devices.ts';
-import { pause } from '../../../packages/guest/x11/protocol/waiting.ts';
+import { pause } from '../../../packages/guest/desktop/waiting.ts';
 import { until } from '../../support/until.ts';
 import { context, DesktopRig, lacking, stop } from './desktop-rig.ts';
 

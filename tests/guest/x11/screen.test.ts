@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { grab, pointerPosition, screenSize } from '../../../packages/guest/x11/picture/grab.ts';
-import type { DisplayError } from '../../../packages/guest/x11/protocol/trouble.ts';
+import type { DisplayError } from '../../../packages/guest/desktop/trouble.ts';
 import { until } from '../../support/until.ts';
 import { context, DesktopRig, lacking } from './desktop-rig.ts';
 

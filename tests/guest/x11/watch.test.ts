@@ -4,14 +4,11 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
 import { Display } from '../../../packages/guest/x11/protocol/display.ts';
-import {
-  type DesktopEvent,
-  DesktopEvents,
-} from '../../../packages/guest/x11/watch/desktop-event.ts';
+import { type DesktopEvent, DesktopEvents } from '../../../packages/guest/desktop/desktop-event.ts';
 import { Watch } from '../../../packages/guest/x11/watch/watch.ts';
-import { mostDescribed, WindowPicture } from '../../../packages/guest/x11/watch/window-picture.ts';
+import { mostDescribed, WindowPicture } from '../../../packages/guest/desktop/window-picture.ts';
 import { actOnWindow } from '../../../packages/guest/x11/windows/window-actions.ts';
-import type { WindowInfo } from '../../../packages/guest/x11/windows/window.ts';
+import type { WindowInfo } from '../../../packages/guest/desktop/window.ts';
 import { unhung } from '../../support/until.ts';
 import { context, DesktopRig, lacking, stop } from './desktop-rig.ts';
 

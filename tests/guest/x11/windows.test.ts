@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
 import { actOnWindow } from '../../../packages/guest/x11/windows/window-actions.ts';
-import { shortened } from '../../../packages/guest/x11/windows/window-text.ts';
-import type { WindowInfo } from '../../../packages/guest/x11/windows/window.ts';
+import { shortened } from '../../../packages/guest/desktop/window-text.ts';
+import type { WindowInfo } from '../../../packages/guest/desktop/window.ts';
 import { listWindows } from '../../../packages/guest/x11/windows/window-list.ts';
 import { until } from '../../support/until.ts';
 import { context, DesktopRig, lacking, stop } from './desktop-rig.ts';

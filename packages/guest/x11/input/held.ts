@@ -1,13 +1,11 @@
 // Keys and buttons that are down because of us. Whatever happens they come up again; those whose display
 // was lost meanwhile come up when there is one again.
 
+import { always } from '../../desktop/waiting.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Connection } from '../protocol/connection.ts';
 import { extension } from '../protocol/extensions.ts';
 import { Hand, type Release } from './hand.ts';
-
-/** Nobody gives up on letting go; a display that does not answer is lost by itself. */
-const always: Context = { signal: new AbortController().signal };
 
 export class Held {
   /** What may still be down on a display that was lost. */

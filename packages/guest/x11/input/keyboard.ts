@@ -2,8 +2,8 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Connection } from '../protocol/connection.ts';
-import { DisplayError } from '../protocol/trouble.ts';
-import { pause } from '../protocol/waiting.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import { pause } from '../../desktop/waiting.ts';
 import type { Hand } from './hand.ts';
 import { isShift } from '@cubicle/contract/desktop/key-names.ts';
 import { type Key, type KeyboardMap, readKeyboard } from './keyboard-map.ts';

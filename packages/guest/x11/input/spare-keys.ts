@@ -4,8 +4,8 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Connection } from '../protocol/connection.ts';
-import { DisplayError } from '../protocol/trouble.ts';
-import { pause } from '../protocol/waiting.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import { pause } from '../../desktop/waiting.ts';
 import { changeKeys, type KeyboardMap } from './keyboard-map.ts';
 
 /** How far behind its events a program may be. */

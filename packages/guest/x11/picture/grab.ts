@@ -4,8 +4,14 @@ import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Connection } from '../protocol/connection.ts';
 import { pair, request } from '../protocol/request.ts';
 import type { PixelFormat } from '../protocol/setup.ts';
-import { DisplayError } from '../protocol/trouble.ts';
-import { channels, lies, type Picture, type Region, type Size } from './picture.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import {
+  channels,
+  lies,
+  type Picture,
+  type Region,
+  type Size,
+} from '../../desktop/picture/picture.ts';
 import { pixelReader } from './pixels.ts';
 
 const bandBytes = 256 * 1024;

@@ -1,8 +1,8 @@
 // Pixels as the X server has them, made red, green and blue.
 
 import type { PixelFormat } from '../protocol/setup.ts';
-import { DisplayError } from '../protocol/trouble.ts';
-import { channels } from './picture.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import { channels } from '../../desktop/picture/picture.ts';
 
 /** Reads `count` pixels. */
 export type PixelReader = (

@@ -8,7 +8,7 @@ import { Packets } from './packets.ts';
 import { Pending } from './pending.ts';
 import { request } from './request.ts';
 import { greeting, readSetup, type Setup } from './setup.ts';
-import { DisplayError } from './trouble.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
 
 export interface ConnectionOptions {
   /** The X server's socket. */

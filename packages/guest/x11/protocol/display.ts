@@ -2,7 +2,7 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
-import { DisplayError } from './trouble.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
 import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 
 export class Display {

@@ -2,7 +2,7 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Connection } from './connection.ts';
-import { DisplayError } from './trouble.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
 import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 
 /** Whoever waits for events reads them at once; only a flood comes to so many. */

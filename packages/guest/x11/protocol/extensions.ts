@@ -3,7 +3,7 @@
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Connection } from './connection.ts';
 import { pair, request } from './request.ts';
-import { DisplayError } from './trouble.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
 
 export interface Extension {
   readonly opcode: number;

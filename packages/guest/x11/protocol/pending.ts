@@ -1,7 +1,8 @@
 // Requests whose outcome somebody waits for, in the order in which they were sent. The X server answers
 // in that order, so what it says about one request tells that those before it are done.
 
-import { DisplayError, RequestError } from './trouble.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import { RequestError } from './request-error.ts';
 
 export interface Expectation {
   /** Bytes of the longest reply that is read; nothing for a request that has none. */

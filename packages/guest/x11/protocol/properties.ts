@@ -4,7 +4,7 @@
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import type { Connection } from './connection.ts';
 import { quad, request } from './request.ts';
-import { DisplayError } from './trouble.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
 
 export interface Property {
   /** 0 when the window has no such property. */

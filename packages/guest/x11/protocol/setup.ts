@@ -1,6 +1,6 @@
 // The greeting, and what the X server tells about itself in return.
 
-import { DisplayError } from './trouble.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
 
 export interface Setup {
   readonly idBase: number;

@@ -6,8 +6,8 @@ import { atoms } from '../protocol/atoms.ts';
 import type { Connection } from '../protocol/connection.ts';
 import type { Display } from '../protocol/display.ts';
 import { request } from '../protocol/request.ts';
-import { DisplayError } from '../protocol/trouble.ts';
-import { Turns } from '../protocol/waiting.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import { Turns } from '../../desktop/waiting.ts';
 import { SelectionOwner } from './owner.ts';
 import { readSelection, selectionOwner } from './read.ts';
 

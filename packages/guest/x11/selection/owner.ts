@@ -7,8 +7,8 @@ import { EventQueue } from '../protocol/event-queue.ts';
 import { createWindow, destroyWindow, eventMasks } from '../protocol/own-window.ts';
 import { touchProperty, words, writeProperty } from '../protocol/properties.ts';
 import { quad, request } from '../protocol/request.ts';
-import { DisplayError } from '../protocol/trouble.ts';
-import { within } from '../protocol/waiting.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import { within } from '../../desktop/waiting.ts';
 import {
   eventTypes,
   propertyChange,

@@ -8,8 +8,8 @@ import { EventQueue } from '../protocol/event-queue.ts';
 import { createWindow, destroyWindow, eventMasks } from '../protocol/own-window.ts';
 import { deleteProperty, type Property, readProperty } from '../protocol/properties.ts';
 import { request } from '../protocol/request.ts';
-import { DisplayError } from '../protocol/trouble.ts';
-import { within } from '../protocol/waiting.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import { within } from '../../desktop/waiting.ts';
 import { eventTypes, propertyChange, typeOf } from './events.ts';
 
 /** Between two signs of life of the owner's. */

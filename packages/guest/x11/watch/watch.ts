@@ -9,11 +9,11 @@ import { extension } from '../protocol/extensions.ts';
 import { eventMasks, watchWindow } from '../protocol/own-window.ts';
 import { request } from '../protocol/request.ts';
 import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
-import { pause } from '../protocol/waiting.ts';
+import { pause } from '../../desktop/waiting.ts';
 import { eventTypes, propertyChange, typeOf } from '../selection/events.ts';
 import { describeAll, readStack } from '../windows/window-list.ts';
-import { type DesktopEvent, DesktopEvents, type Selection } from './desktop-event.ts';
-import { WindowPicture } from './window-picture.ts';
+import { type DesktopEvent, DesktopEvents, type Selection } from '../../desktop/desktop-event.ts';
+import { WindowPicture } from '../../desktop/window-picture.ts';
 
 /** Twice what a desktop of 200 windows can say at once. */
 const mostWaiting = 1_000;

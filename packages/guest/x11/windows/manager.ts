@@ -7,7 +7,7 @@ import type { Connection } from '../protocol/connection.ts';
 import { createWindow, destroyWindow } from '../protocol/own-window.ts';
 import { readWords, words } from '../protocol/properties.ts';
 import { quad, request } from '../protocol/request.ts';
-import { becomes } from '../protocol/waiting.ts';
+import { becomes } from '../../desktop/waiting.ts';
 
 /** One that does not know the question is waited for in vain. */
 const answerMs = 400;

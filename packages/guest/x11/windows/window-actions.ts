@@ -1,27 +1,17 @@
 // What a user does to a window. The window manager is asked, as a panel asks it, and then looked at until
 // it has done it: it may refuse or do something else, so what has become of the window is told.
 
+import type { WindowAction, WindowInfo, WindowOutcome } from '../../desktop/window.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { atoms } from '../protocol/atoms.ts';
 import type { Connection } from '../protocol/connection.ts';
 import { readWords } from '../protocol/properties.ts';
-import { DisplayError, isNoWindow } from '../protocol/trouble.ts';
-import { becomes } from '../protocol/waiting.ts';
+import { DisplayError } from '../../desktop/trouble.ts';
+import { isNoWindow } from '../protocol/request-error.ts';
+import { becomes } from '../../desktop/waiting.ts';
 import { managerSettled, tellManager } from './manager.ts';
-import { describe, readMargins, type WindowInfo } from './window.ts';
+import { describe, readMargins } from './window.ts';
 import { readStack } from './window-list.ts';
-
-export type WindowAction =
-  | { readonly action: 'close' }
-  | { readonly action: 'focus' | 'raise' | 'minimize' | 'maximize' | 'unmaximize' }
-  | { readonly action: 'move'; readonly x: number; readonly y: number }
-  | { readonly action: 'resize'; readonly width: number; readonly height: number };
-
-export interface WindowOutcome {
-  readonly gone: boolean;
-  /** Null when it is gone, or when it is done but cannot be described. */
-  readonly window: WindowInfo | null;
-}
 
 /** A window manager does what it does in some milliseconds; a program may ask before it closes. */
 const effectMs = 1_000;

@@ -1,10 +1,11 @@
 // The windows that the window manager knows, in the order in which they lie on each other.
 
+import { isFurniture, type Stack, type WindowInfo } from '../../desktop/window.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { atoms } from '../protocol/atoms.ts';
 import type { Connection } from '../protocol/connection.ts';
 import { readWords } from '../protocol/properties.ts';
-import { describe, isFurniture, type WindowInfo } from './window.ts';
+import { describe } from './window.ts';
 
 /** Nobody looks at more; a program that opens more does it to do harm. */
 const mostListed = 500;
@@ -12,13 +13,6 @@ const mostListed = 500;
 const mostKnown = 8_192;
 /** Described at once: each takes a dozen requests. */
 const together = 32;
-
-export interface Stack {
-  /** The lowest first. */
-  readonly windows: readonly number[];
-  /** Nothing when no window is active. */
-  readonly active: number | undefined;
-}
 
 export async function readStack(context: Context, connection: Connection): Promise<Stack> {
   const { root } = connection.setup;

@@ -1,30 +1,14 @@
 // A window as the desktop's user sees it: with its frame, and without the shadow that some programs draw
 // around themselves.
 
+import { idOf, type WindowInfo } from '../../desktop/window.ts';
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { atoms, predefined } from '../protocol/atoms.ts';
 import type { Connection } from '../protocol/connection.ts';
 import { type Property, readStart, readWords } from '../protocol/properties.ts';
 import { request } from '../protocol/request.ts';
-import { isNoWindow } from '../protocol/trouble.ts';
-import { decodeText, shortened } from './window-text.ts';
-
-export interface WindowInfo {
-  /** `0x` and hexadecimal digits. */
-  readonly id: string;
-  readonly title: string;
-  readonly class: string;
-  readonly type: string;
-  /** Absent when the window does not say. */
-  readonly pid?: number;
-  readonly x: number;
-  readonly y: number;
-  readonly width: number;
-  readonly height: number;
-  readonly focused: boolean;
-  /** False when it is minimised. */
-  readonly visible: boolean;
-}
+import { isNoWindow } from '../protocol/request-error.ts';
+import { decodeText, shortened } from '../../desktop/window-text.ts';
 
 /** Bytes of UTF-8. */
 const longest = { title: 512, class: 128 } as const;
@@ -71,15 +55,6 @@ export async function describe(
     if (isNoWindow(error)) return undefined;
     throw error;
   }
-}
-
-export function idOf(window: number): string {
-  return `0x${window.toString(16)}`;
-}
-
-/** Panels and the desktop itself: there without the user having opened them. */
-export function isFurniture({ type }: WindowInfo): boolean {
-  return type === 'dock' || type === 'desktop';
 }
 
 async function readTitle(context: Context, connection: Connection, window: number) {

@@ -2,30 +2,24 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, before, describe, test } from 'node:test';
-import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
+import { before, test } from 'node:test';
 import { greet, messages } from '../support/rfb.ts';
 import { TestSocket } from '../support/socket.ts';
 import { until } from '../support/until.ts';
-import { ComputerGround } from './ground.ts';
-
-const ability = await canRunEngine();
-if (!ability.can) test('live desktops', { skip: ability.reason });
-else describe('live desktops', { timeout: 300_000 }, screens);
+import type { ComputerGround } from './ground.ts';
 
 interface Addresses {
   readonly url: string;
   readonly view_url: string;
 }
 
-function screens(): void {
+export function screens(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let id: string;
   before(async () => {
-    ground = await ComputerGround.open({ CUBICLE_LOG: 'debug' });
+    ground = theGround();
     id = await ground.desktop();
   });
-  after(() => ground?.close());
 
   const addresses = async (as = ground.as): Promise<Addresses> =>
     (await as.get(`/computers/${id}`)).body.vnc;

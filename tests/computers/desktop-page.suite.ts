@@ -4,35 +4,29 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
 import { until } from '../support/until.ts';
-import { ComputerGround } from './ground.ts';
+import type { ComputerGround } from './ground.ts';
 
 const executablePath = '/usr/bin/chromium';
-const ability = await canRunEngine();
-const hindrance = existsSync(executablePath)
-  ? ability.can || ability.reason
+/** Why there is nothing to look at pages with; undefined where there is. */
+export const noBrowser = existsSync(executablePath)
+  ? undefined
   : `there is no ${executablePath}; it comes with \`apt install chromium\``;
-if (hindrance !== true) test('pages of live desktops', { skip: hindrance });
-else describe('pages of live desktops', { timeout: 300_000 }, pages);
 
 const themes = ['light', 'dark'] as const;
 
-function pages(): void {
+export function desktopPages(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let browser: Browser;
   let id: string;
   before(async () => {
-    ground = await ComputerGround.open();
+    ground = theGround();
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
     id = await ground.desktop();
   });
-  after(async () => {
-    await browser?.close();
-    await ground?.close();
-  });
+  after(() => browser?.close());
 
   const vnc = async (as = ground.as) => (await as.get(`/computers/${id}`)).body.vnc;
   const controlPage = async () =>

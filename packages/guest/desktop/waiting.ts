@@ -5,6 +5,9 @@ import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
 import { DisplayError } from './trouble.ts';
 
+/** Nobody gives up on letting go; a desktop that does not answer is lost by itself. */
+export const always: Context = { signal: new AbortController().signal };
+
 export async function pause({ signal }: Context, ms: number): Promise<void> {
   signal.throwIfAborted();
   // Why the caller left is told, and not only that.

@@ -2,7 +2,7 @@
 
 import type { Context } from '@cubicle/contract/guest/mux.ts';
 import { unlessAborted } from '@cubicle/contract/unless-aborted.ts';
-import type { WindowInfo } from '../windows/window.ts';
+import type { WindowInfo } from './window.ts';
 
 export type Selection = 'clipboard' | 'primary';
 

@@ -5,17 +5,17 @@ import test from 'node:test';
 import { crc32, inflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import jpeg from 'jpeg-js';
-import { encodeJpeg } from '../../../packages/guest/x11/picture/jpeg.ts';
+import { encodeJpeg } from '../../packages/guest/desktop/picture/jpeg.ts';
 import {
   crop,
   type Picture,
   scaledSize,
   shrunkSize,
-} from '../../../packages/guest/x11/picture/picture.ts';
-import { pixelReader } from '../../../packages/guest/x11/picture/pixels.ts';
-import { encodePng } from '../../../packages/guest/x11/picture/png.ts';
-import { resize } from '../../../packages/guest/x11/picture/resize.ts';
-import { context } from './desktop-rig.ts';
+} from '../../packages/guest/desktop/picture/picture.ts';
+import { pixelReader } from '../../packages/guest/x11/picture/pixels.ts';
+import { encodePng } from '../../packages/guest/desktop/picture/png.ts';
+import { resize } from '../../packages/guest/desktop/picture/resize.ts';
+import { context } from './x11/desktop-rig.ts';
 
 const size = fc.record({
   width: fc.integer({ min: 1, max: 70 }),

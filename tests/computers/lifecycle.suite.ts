@@ -5,28 +5,22 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
 import { assertRefused } from '../support/assertions.ts';
 import { until } from '../support/until.ts';
-import { ComputerGround, digestOf, fileOf } from './ground.ts';
+import { type ComputerGround, digestOf, fileOf } from './ground.ts';
 import { GuestGroup } from './guest-group.ts';
-
-const ability = await canRunEngine();
-if (!ability.can) test('the life of a computer', { skip: ability.reason });
-else describe('the life of a computer', life);
 
 const MiB = 2 ** 20;
 
-function life(): void {
+export function life(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let id: string;
 
-  before(async () => {
-    ground = await ComputerGround.open();
+  before(() => {
+    ground = theGround();
   });
-  after(() => ground?.close());
 
   const record = async (of = id) => (await ground.as.get(`/computers/${of}`)).body;
   const group = async () => new GuestGroup(ground.place, await ground.instanceOf(id));

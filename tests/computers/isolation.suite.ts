@@ -6,30 +6,23 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
 import { assertRefused } from '../support/assertions.ts';
 import { until } from '../support/until.ts';
-import { ComputerGround, fileOf } from './ground.ts';
-
-const ability = await canRunEngine();
-if (!ability.can) test('isolation', { skip: ability.reason });
-else describe('isolation', isolation);
+import { type ComputerGround, fileOf } from './ground.ts';
 
 const run = promisify(execFile);
 
-function isolation(): void {
+export function isolation(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let mine: string;
   let other: string;
 
   before(async () => {
-    // On every address, as an operator may have it: it is the firewall that keeps guests away.
-    ground = await ComputerGround.open({ CUBICLE_HOST: '0.0.0.0' });
+    ground = theGround();
     [mine = '', other = ''] = await Promise.all([ground.desktop(), ground.desktop()]);
   });
-  after(() => ground?.close());
 
   const address = (id: string) =>
     until('it has an address', async () => {

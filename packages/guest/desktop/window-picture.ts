@@ -1,8 +1,7 @@
 // Which windows the stream has described, and what it says when they change: at most 200, and the focused
 // one besides (specification Part 6.2).
 
-import { idOf, isFurniture, type WindowInfo } from '../windows/window.ts';
-import type { Stack } from '../windows/window-list.ts';
+import { idOf, isFurniture, type Stack, type WindowInfo } from './window.ts';
 import type { DesktopEvent } from './desktop-event.ts';
 
 export const mostDescribed = 200;
