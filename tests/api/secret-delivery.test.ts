@@ -158,6 +158,8 @@ suite('secrets delivered to computers', () => {
     await acted(as, id, 'suspend');
     const next = await replaced(as, one, 'second');
     assert.equal((await computer(as, id)).secrets_pending, true);
+    const due = () => service.database.run(isDue, [id]);
+    await until('nobody looks at it any more', async () => (await due()).length === 0);
     await acted(as, id, 'start');
     const { secrets_pending, secrets_generation } = await follows(as, id, next);
     assert.deepEqual([secrets_pending, secrets_generation], [false, 1]);
@@ -252,4 +254,5 @@ suite('secrets delivered to computers', () => {
   });
 });
 
+const isDue = sql('SELECT FROM computer_secrets WHERE computer_id = $1 AND due_at IS NOT NULL');
 const letGo = sql('UPDATE operations SET held_until = now() WHERE id = $1');
