@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { longestError, Tail } from '../../packages/host/builds/masked.ts';
+import { Tail } from '../../packages/host/builds/masked.ts';
+
+/** In bytes. */
+const longestError = 4_096;
 
 function told(output: string | Buffer, ...secrets: string[]): string {
   const tail = new Tail();
@@ -24,6 +27,17 @@ suite('what is told of a failed step’s output', () => {
       assert.match(text, /^€+$/);
     }
     assert.ok(told(Buffer.from([0xff, 0x61, 0xc3])).isWellFormed());
+    for (const [output, secret] of [
+      [Buffer.alloc(20_000, 'a€'), 'a'],
+      [Buffer.alloc(20_000, 0xff), ''],
+    ] as const) {
+      assert.ok(Buffer.byteLength(told(output, secret)) <= longestError);
+    }
+  });
+
+  test('does not speak to the terminal that shows it', () => {
+    const output = '\u001b[1;31mred\u001b[0m\t10 %\r20 %\r\ndone\u0007\u001b]0;title\u009c';
+    assert.equal(told(output), 'red\t10 %\n20 %\ndone]0;title');
   });
 
   test('has no secret in it, whole, by its lines or cut in two', () => {
@@ -33,7 +47,7 @@ suite('what is told of a failed step’s output', () => {
     assert.equal(told('one: second line\n', 'first line\nsecond line\n'), 'one: ***');
     assert.equal(told('a ab abc', 'a', 'ab', 'abc'), '*** *** ***');
     const long = `${'s'.repeat(4_000)}ecret`;
-    for (const shown of [1, 2_000, 4_000]) {
+    for (const shown of [3, 2_000, 4_000]) {
       const text = told(`${'x'.repeat(9_000)}${long}${'y'.repeat(longestError - shown)}`, long);
       assert.equal(text, `***${'y'.repeat(longestError - shown)}`);
     }

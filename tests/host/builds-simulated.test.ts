@@ -5,8 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { buildPhases, buildStepStatuses } from '../../packages/contract/host/builds.ts';
+import { Builds } from '../../packages/host/builds/builds.ts';
+import { SimulatedWorkshop } from '../../packages/host/builds/simulated-workshop.ts';
 import { SimulatedEngine } from '../../packages/host/engine/simulated/engine.ts';
+import { GuestLinks } from '../../packages/host/guest/links.ts';
+import { LinkFolders } from '../../packages/host/link-folder.ts';
 import { type RunningHost, startHost, type StartOptions } from '../../packages/host/main.ts';
+import { ImagePreparing } from '../../packages/host/templates.ts';
 import { until } from '../support/until.ts';
 import { apt, BuildOrders, env, file, finish, mkdir, run } from './build-orders.ts';
 
@@ -164,6 +169,26 @@ suite('builds on the simulated engine', () => {
     assert.equal(await orders.tell('b7'), undefined);
     assert.equal((await orders.send('PUT', '/builds/b7', { steps: [] })).status, 400);
     assert.equal((await orders.send('PUT', '/builds/no%20id', {})).status, 400);
+  });
+
+  test('an order whose parent’s image is being made is refused', async () => {
+    const preparing = new ImagePreparing({ state: 'preparing', error: '' });
+    const builds = new Builds({
+      engine: engine(),
+      links: new GuestLinks(),
+      folders: new LinkFolders(join(dataDir, 'none')),
+      agentDir: dataDir,
+      workshop: new SimulatedWorkshop(engine()),
+      templates: { names: ['tiling'], imageOf: () => Promise.reject(preparing) },
+      log: () => {},
+    });
+    const parent = { template: 'tiling', digest: 'simulated-tiling' };
+    const shape = { cpu: 1, ram_mb: 512, disk_gb: 10 };
+    assert.deepEqual(await builds.order(live, 'b7', { parent, shape, steps: [], secrets: {} }), {
+      outcome: 'refused',
+      why: 'image_preparing',
+    });
+    assert.deepEqual(builds.list(), { builds: [] });
   });
 
   for (const call of ['create', 'start', 'stop', 'change'] as const) {

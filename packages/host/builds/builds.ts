@@ -14,12 +14,11 @@ import { ImagePreparing, type Templates } from '../templates.ts';
 import { Turns } from '../turns.ts';
 import { type BuildParts, carryOut } from './build.ts';
 import { buildInstance, buildOf } from './labels.ts';
-import { longestError } from './masked.ts';
 import { BuildRecord } from './record.ts';
 import { StepFailed } from './workshop.ts';
 
 export interface BuildsParts extends BuildParts {
-  readonly templates: Templates;
+  readonly templates: Pick<Templates, 'names' | 'imageOf'>;
   readonly log: (problem: unknown) => void;
   /** A build that takes longer has hung. */
   readonly longestMs?: number | undefined;
@@ -203,7 +202,7 @@ export class Builds {
     if (late.aborted) return one(`The build took longer than ${longestMs / 60_000} minutes.`);
     if (error instanceof StepFailed) {
       const note = `Step ${record.tell().step} failed: ${error.message}.`;
-      return [note, error.output === '' ? note : error.output.slice(-longestError)];
+      return [note, error.output === '' ? note : error.output];
     }
     this.#parts.log(error);
     if (error instanceof EngineError && error.kind === 'room') return one('The host has no room.');

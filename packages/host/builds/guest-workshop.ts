@@ -66,7 +66,8 @@ export class GuestWorkshop implements Workshop {
     }
     if (result.exitCode !== 0) {
       const output = tail.told(Object.values(secrets));
-      throw new StepFailed(`exit code ${result.exitCode}`, output);
+      const lost = result.outTruncated ? ', and the end of its output was too much to keep' : '';
+      throw new StepFailed(`exit code ${result.exitCode}${lost}`, output);
     }
   }
 }

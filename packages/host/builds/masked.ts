@@ -1,7 +1,7 @@
 // The end of what a step wrote, as its error tells it: bounded, readable, and without the values of secrets.
 
 /** Of an error, in bytes. */
-export const longestError = 4_096;
+const longestError = 4_096;
 /** The longest value a secret has, in bytes. */
 const longestSecret = 4_096;
 const mask = '***';
@@ -30,10 +30,27 @@ export class Tail {
       at = end;
     }
     pieces.push(bytes.subarray(at));
-    const text = Buffer.concat(pieces).toString('utf8');
-    // A character that was cut in two at the beginning.
-    return (from > 0 ? text.replace(/^\ufffd+/, '') : text).trim();
+    const text = plain(decoded(Buffer.concat(pieces), from > 0)).trim();
+    // Masks and what stands for bytes that are no text may have made it longer.
+    const long = Buffer.from(text);
+    return decoded(long.subarray(-longestError), long.length > longestError);
   }
+}
+
+/** Without the rest of a character that was cut in two. */
+function decoded(bytes: Buffer, cut: boolean): string {
+  const text = bytes.toString('utf8');
+  return cut ? text.replace(/^\ufffd+/, '') : text;
+}
+
+// eslint-disable-next-line no-control-regex -- as below
+const colours = /\u001b\[[0-9;?]*[ -/]*[@-~]/g;
+// eslint-disable-next-line no-control-regex -- control characters are what this takes away
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** It may be shown in a terminal, to which a guest must not speak. A line that was drawn over is a line. */
+function plain(text: string): string {
+  return text.replaceAll(colours, '').replaceAll(/\r\n?/g, '\n').replaceAll(controls, '');
 }
 
 /** Where secrets stand, in order; those that touch are one. */

@@ -7,13 +7,15 @@ import { quoted } from './quoted.ts';
 type Step<Kind extends HostBuildStep['kind']> = Extract<HostBuildStep, { kind: Kind }>;
 
 /**
- * Before the first step. A desktop would only write into homes and take time from the steps. The network
- * comes up beside the agent; steps that need none do not fail without.
+ * Before the first step. A desktop would only write into homes and take time from the steps. The agent is
+ * there before the rest of the system, which steps find booted, and with a network: those that need none do
+ * not fail without.
  */
 export const prelude = `
 systemctl stop cubicle-desktop
+timeout 30 systemctl is-system-running --wait >/dev/null || :
 for _ in {1..100}; do
-  [ -z "$(ip -4 route show default)" ] || break
+  [ -z "$(ip -4 route show default)" ] || ! grep -q ^nameserver /etc/resolv.conf || break
   sleep 0.1
 done
 `;
