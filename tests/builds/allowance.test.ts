@@ -101,6 +101,17 @@ suite('what builds may take', () => {
     assert.equal((await charges(account.id)).length, 10);
   });
 
+  test('Part 4 Builds 8, Part 8 Sizes: a burst never passes the ceiling, and not even the last place goes to two', async () => {
+    await service.operator.setPlan('solo', { builds_per_day: 2 });
+    const { account, as } = await service.account('solo');
+    const document = newDocument(account.id);
+    await built(as, document);
+    const burst = await Promise.all(Array.from({ length: 30 }, () => build(as, document)));
+    const statuses = burst.map(({ status }) => status).toSorted((a, b) => a - b);
+    assert.deepEqual(statuses, [...Array(19).fill(202), ...Array(11).fill(429)]);
+    assert.equal((await charges(account.id)).length, 20);
+  });
+
   test('Part 4 Builds 7, Part 7 Conflicts 4: a second build on a busy host is a conflict, and no build', async () => {
     const { account, as } = await service.account('solo');
     await begun(as, slowDocument(account.id));
