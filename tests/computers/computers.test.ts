@@ -12,6 +12,7 @@ import { ComputerGround } from './ground.ts';
 import { isolation } from './isolation.suite.ts';
 import { life } from './lifecycle.suite.ts';
 import { screens } from './screen.suite.ts';
+import { secrets } from './secrets.suite.ts';
 import { webhooks } from './webhooks.suite.ts';
 
 const ability = await canRunEngine();
@@ -43,6 +44,7 @@ function computers(): void {
   describe('the life of a computer', () => life(theGround));
   describe('webhooks of computers', () => webhooks(theGround));
   describe('isolation', () => isolation(theGround));
+  describe('bound secrets', () => secrets(theGround));
   const pages = { timeout: 300_000, ...(noBrowser !== undefined && { skip: noBrowser }) };
   describe('pages of live desktops', pages, () => desktopPages(theGround));
   // The last one restarts the service.
