@@ -18,12 +18,15 @@ export interface Listed {
 }
 
 export type Wish =
-  | { readonly kind: 'create'; readonly start: boolean }
+  | { readonly kind: 'create'; readonly start: boolean; readonly secret: string }
   | { readonly kind: 'clone'; readonly source: string }
   | { readonly kind: 'delete'; readonly id: string };
 
 /** Where a file lies that only the source of clones has; beside it nothing is written. */
 export const mark = '/root/mark';
+
+/** Of the secret that is bound to those that are created. */
+export const boundValue = 'a value through crashes';
 
 let count = 0;
 
@@ -51,7 +54,8 @@ export class Attempt {
     const { wish, key: name } = this;
     switch (wish.kind) {
       case 'create': {
-        const json = { name, size: 'small', start: wish.start };
+        const secrets = [{ secret_id: wish.secret, env: 'TOKEN' }];
+        const json = { name, size: 'small', start: wish.start, secrets };
         return ground.as.send('POST', '/computers', { json, headers });
       }
       case 'clone':
@@ -106,6 +110,10 @@ export class Attempt {
     assert.deepEqual([row?.name, row?.state], [this.key, 'live']);
     const running = wish.kind === 'create' && wish.start;
     assert.equal(row?.status, running ? 'running' : 'stopped', this.key);
+    if (running) {
+      const token = await ground.run(operation.computer_id, 'printf %s "$TOKEN"');
+      assert.equal(token, boundValue, this.key);
+    }
     if (wish.kind === 'clone') assert.equal(await readMark(ground, operation.computer_id), 'mark');
   }
 

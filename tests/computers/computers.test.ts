@@ -13,6 +13,7 @@ import { ComputerGround } from './ground.ts';
 import { isolation } from './isolation.suite.ts';
 import { life } from './lifecycle.suite.ts';
 import { screens } from './screen.suite.ts';
+import { secrets } from './secrets.suite.ts';
 import { webhooks } from './webhooks.suite.ts';
 
 const ability = await canRunEngine();
@@ -45,6 +46,7 @@ function computers(): void {
   describe('templates of one’s own', { timeout: 300_000 }, () => builds(theGround));
   describe('webhooks of computers', () => webhooks(theGround));
   describe('isolation', () => isolation(theGround));
+  describe('bound secrets', () => secrets(theGround));
   const pages = { timeout: 300_000, ...(noBrowser !== undefined && { skip: noBrowser }) };
   describe('pages of live desktops', pages, () => desktopPages(theGround));
   // The last one restarts the service.

@@ -6,8 +6,9 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
 import { signal } from '../support/process.ts';
+import { secret } from '../support/secrets.ts';
 import { unhung, until } from '../support/until.ts';
-import { Attempt, type Listed, mark } from './attempt.ts';
+import { Attempt, boundValue, type Listed, mark } from './attempt.ts';
 import { ComputerGround, computerOf } from './ground.ts';
 
 const ability = await canRunEngine();
@@ -23,11 +24,13 @@ const moments = [20, 60, 110, 180, 320, 600] as const;
 function crashes(): void {
   let ground: ComputerGround;
   let source: string;
+  let bound: string;
   /** Computers that nothing is done to: by id, with the session that must go on. */
   const bystanders = new Map<string, string>();
 
   before(async () => {
     ground = await ComputerGround.open();
+    bound = (await secret(ground.as, boundValue)).id;
     source = (await ground.create()).id;
     await ground.run(source, `echo mark > ${mark}; sync`);
     await ground.post(`/computers/${source}/stop`);
@@ -42,7 +45,7 @@ function crashes(): void {
     test(`wire-computers 9, wire-computers 10: killed at many points of create, clone and delete: ${victim}`, async (t) => {
       const doomed = await spare(moments.length);
       const attempts = moments.flatMap((ms, n) => [
-        { ms, attempt: new Attempt({ kind: 'create', start: n % 2 === 0 }) },
+        { ms, attempt: new Attempt({ kind: 'create', start: n % 2 === 0, secret: bound }) },
         { ms, attempt: new Attempt({ kind: 'clone', source }) },
         { ms, attempt: new Attempt({ kind: 'delete', id: doomed[n] ?? '' }) },
       ]);

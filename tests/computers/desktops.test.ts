@@ -7,7 +7,6 @@ import { desktop } from './desktop.suite.ts';
 import { events } from './events.suite.ts';
 import { ComputerGround } from './ground.ts';
 import { pageContext } from './page-context.suite.ts';
-import { secrets } from './secrets.suite.ts';
 import { soak } from './soak.suite.ts';
 import { terminals } from './terminal.suite.ts';
 
@@ -17,7 +16,6 @@ const suites = {
   'the event socket': events,
   'watched trees under load': soak,
   'the terminal socket': terminals,
-  'bound secrets': secrets,
 };
 
 const ability = await canRunEngine();
