@@ -10,7 +10,7 @@ import type {
 import type { Builds } from './builds/builds.ts';
 import { buildOf } from './builds/labels.ts';
 import type { Census } from './census.ts';
-import { type Deliveries, deliveredOf } from './deliveries.ts';
+import { bootWithSecrets, type Deliveries } from './deliveries.ts';
 import type { Context, Engine, InstanceSpec, InstanceStatus } from './engine/engine.ts';
 import { EngineError } from './engine/engine.ts';
 import type { Frames } from './frames.ts';
@@ -203,35 +203,10 @@ export class Computers {
     if (command.delivers === undefined) return this.#power(context, computer, command);
     const resident = this.#parts.roster.get(computer);
     if (resident === undefined) return { outcome: 'refused', why: 'absent' };
-    if (delivery === undefined) return this.#withhold(context, computer, resident);
-    resident.awaitsSecrets = true;
-    try {
-      const outcome = await this.#power(context, computer, command);
-      if (outcome.outcome !== 'done' || outcome.status !== 'running') return outcome;
-      return await this.#delivered(context, computer, resident, delivery);
-    } finally {
-      resident.awaitsSecrets = false;
-    }
-  }
-
-  async #delivered(
-    context: Context,
-    computer: string,
-    resident: Resident,
-    delivery: HostDelivery,
-  ): Promise<HostOutcome> {
-    if (await this.#parts.deliveries.atBoot(context, resident, delivery)) {
-      return { outcome: 'done', status: 'running', delivered: deliveredOf(delivery) };
-    }
-    return this.#withhold(context, computer, resident);
-  }
-
-  /** A computer whose secrets it cannot have does not run. */
-  async #withhold(context: Context, computer: string, resident: Resident): Promise<HostOutcome> {
-    await this.#parts.engine.stop(context, resident.instance, true);
-    this.#parts.census.note(resident, 'stopped');
-    this.#parts.ended(computer, 'stopped');
-    return { outcome: 'undelivered', message: 'Its secrets could not be delivered.' };
+    const given = { computer, resident, delivery };
+    return bootWithSecrets(context, this.#parts, given, () =>
+      this.#power(context, computer, command),
+    );
   }
 
   async #power(context: Context, computer: string, command: PowerCommand): Promise<HostOutcome> {
@@ -315,18 +290,9 @@ export class Computers {
       census.note(resident, 'stopped');
       return { outcome: 'done', status: 'stopped' };
     }
-    if (command.delivers === undefined) {
-      return this.#begin(context, computer, resident, taken, isNew);
-    }
-    if (delivery === undefined) return this.#withhold(context, computer, resident);
-    resident.awaitsSecrets = true;
-    try {
-      const begun = await this.#begin(context, computer, resident, taken, isNew);
-      if (begun.outcome !== 'done') return begun;
-      return await this.#delivered(context, computer, resident, delivery);
-    } finally {
-      resident.awaitsSecrets = false;
-    }
+    const begin = () => this.#begin(context, computer, resident, taken, isNew);
+    if (command.delivers === undefined) return begin();
+    return bootWithSecrets(context, this.#parts, { computer, resident, delivery }, begin);
   }
 
   /** The first boot of one that was made; one of the pool's runs already. */

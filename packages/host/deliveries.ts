@@ -2,11 +2,13 @@
 // them, in memory alone.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { DeliveredSecret, HostDelivery } from '@cubicle/contract/host/api.ts';
+import type { DeliveredSecret, HostDelivery, HostOutcome } from '@cubicle/contract/host/api.ts';
 import type { SecretsBody } from '@cubicle/contract/guest/messages.ts';
+import type { Census } from './census.ts';
 import type { Context, Engine } from './engine/engine.ts';
 import type { GuestLinks } from './guest/links.ts';
 import type { Resident } from './roster.ts';
+import type { SocketEnd } from './sockets/kind.ts';
 
 /** A guest boots in a second, and on a machine that is out of breath in many. */
 const bootMs = 45_000;
@@ -87,7 +89,42 @@ function withoutValue({ secret_id, revision_id, env, file }: DeliveredSecret): D
   return { secret_id, revision_id, env, file };
 }
 
-/** What was delivered, without its values. */
-export function deliveredOf({ secrets }: HostDelivery): DeliveredSecret[] {
-  return secrets.map(withoutValue);
+export interface BootParts {
+  readonly engine: Engine;
+  readonly census: Census;
+  readonly deliveries: Deliveries;
+  /** What was about its running is over. */
+  readonly ended: (computer: string, end: SocketEnd) => void;
+}
+
+interface Given {
+  readonly computer: string;
+  readonly resident: Resident;
+  /** Nothing where the control plane could not have it. */
+  readonly delivery: HostDelivery | undefined;
+}
+
+/** Nobody reaches the computer before its guest has everything, and without that it does not run. */
+export async function bootWithSecrets(
+  context: Context,
+  { engine, census, deliveries, ended }: BootParts,
+  { computer, resident, delivery }: Given,
+  boot: () => Promise<HostOutcome>,
+): Promise<HostOutcome> {
+  resident.awaitsSecrets = true;
+  try {
+    if (delivery !== undefined) {
+      const outcome = await boot();
+      if (outcome.outcome !== 'done' || outcome.status !== 'running') return outcome;
+      if (await deliveries.atBoot(context, resident, delivery)) {
+        return { ...outcome, delivered: delivery.secrets.map(withoutValue) };
+      }
+    }
+    await engine.stop(context, resident.instance, true);
+    census.note(resident, 'stopped');
+    ended(computer, 'stopped');
+    return { outcome: 'undelivered', message: 'Its secrets could not be delivered.' };
+  } finally {
+    resident.awaitsSecrets = false;
+  }
 }

@@ -15,7 +15,7 @@ import {
   operation,
   small,
 } from '../support/computers.ts';
-import { bound, erased, replaced, secret, type TestSecret } from '../support/secrets.ts';
+import { bind, bound, erased, replaced, secret, type TestSecret } from '../support/secrets.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 
@@ -194,6 +194,20 @@ suite('secrets delivered to computers', () => {
     await acted(as, id, 'start');
   });
 
+  test('wire-account 3, wire-computers 5: while something is on its way the list, a suspend and a restart wait', async () => {
+    const { as, one, id } = await given();
+    await service.database.run(delivering, [id, 'tomorrow']);
+    assert.equal((await computer(as, id)).secrets_delivering, true);
+    assertRefused(await bind(as, id, asEnv(one, 'B')), 409, 'contention');
+    for (const action of ['suspend', 'restart']) {
+      assertRefused(await act(as, id, action), 409, 'contention');
+    }
+    // Its process was gone for good.
+    await service.database.run(delivering, [id, 'yesterday']);
+    assert.equal((await computer(as, id)).secrets_delivering, false);
+    await acted(as, id, 'restart');
+  });
+
   test('wire-computers 9: whoever takes up a start delivers as well', async () => {
     const { as } = await service.account();
     const one = await secret(as);
@@ -254,5 +268,8 @@ suite('secrets delivered to computers', () => {
   });
 });
 
+const delivering = sql(
+  'UPDATE computer_secrets SET delivering_until = $2::timestamptz WHERE computer_id = $1',
+);
 const isDue = sql('SELECT FROM computer_secrets WHERE computer_id = $1 AND due_at IS NOT NULL');
 const letGo = sql('UPDATE operations SET held_until = now() WHERE id = $1');
