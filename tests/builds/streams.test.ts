@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { createConnection } from 'node:net';
 import { after, afterEach, before, suite, test } from 'node:test';
 import type { Authority } from '../../packages/server/app/authority.ts';
 import { BuildStream } from '../../packages/server/app/build-stream.ts';
@@ -170,7 +171,7 @@ suite('streams of builds', () => {
       },
       standing: async () => {},
       closed: () => (closed += 1),
-      times: { openMs: 300, keepAliveMs: 60_000, goodbyeMs: 100 },
+      times: { openMs: 300, keepAliveMs: 60_000, probeMs: 500, goodbyeMs: 100 },
     });
     const events = stream[Symbol.asyncIterator]();
     const next = async () => String(Buffer.from((await events.next()).value ?? []));
@@ -182,6 +183,27 @@ suite('streams of builds', () => {
     assert.match(await next(), /^event: error\n/);
     assert.deepEqual(await events.next(), { done: true, value: undefined });
     assert.equal(closed, 1);
+  });
+
+  test('Part 6.3: a client that leaves is noticed although nothing moves, and one that only fell silent is told on', async () => {
+    const other = await limited({ keepAliveMs: 3_600_000, probeMs: 50 });
+    const { account, as, key } = await other.account();
+    const { id } = await begun(as, slowDocument(account.id));
+    const events = BuildEvents.open(other, key.raw, id);
+    await events.first();
+    events.leave();
+    await until('it has left', async () => (await streamsOf(other, account.id)) === 0);
+    const { hostname, port } = new URL(other.baseUrl);
+    const socket = createConnection({ host: hostname, port: Number(port), allowHalfOpen: true });
+    const credential = `Authorization: Bearer ${key.raw}`;
+    socket.end(`GET /api/v1/builds/${id}/events HTTP/1.1\r\nHost: x\r\n${credential}\r\n\r\n`);
+    let text = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+    await until('it is told', () => text.split(': keepalive').length > 3);
+    await endSlowly(other);
+    await until('it is told the end', () => text.includes('event: done'));
+    socket.destroy();
+    await other.stop();
   });
 
   test('Part 6.3: a stream that was open for its whole time ends with an error', async () => {

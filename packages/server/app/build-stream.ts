@@ -10,6 +10,8 @@ export interface StreamTimes {
   /** How long it may be open at all. */
   readonly openMs: number;
   readonly keepAliveMs: number;
+  /** The same for a reader that may be gone: two words tell. */
+  readonly probeMs: number;
   /** How long a reader that reads nothing has for the last words. */
   readonly goodbyeMs: number;
 }
@@ -47,6 +49,7 @@ export class BuildStream implements AsyncIterable<Uint8Array> {
   /** From the start: it may have gone since the request was admitted. */
   #doubted = true;
   #ending: keyof typeof sentences | undefined;
+  #probing = false;
   #closed = false;
 
   constructor(parts: StreamParts) {
@@ -71,6 +74,12 @@ export class BuildStream implements AsyncIterable<Uint8Array> {
   wake(): void {
     this.#woken = true;
     this.#wake?.();
+  }
+
+  /** The reader may be gone. */
+  probe(): void {
+    this.#probing = true;
+    this.wake();
   }
 
   /** The authority may be gone. */
@@ -150,7 +159,9 @@ export class BuildStream implements AsyncIterable<Uint8Array> {
   async #rest(): Promise<boolean> {
     if (this.#woken || this.#closed) return true;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(false), this.#parts.times.keepAliveMs);
+    const { keepAliveMs, probeMs } = this.#parts.times;
+    const ms = this.#probing ? Math.min(probeMs, keepAliveMs) : keepAliveMs;
+    const timer = setTimeout(() => resolve(false), ms);
     this.#wake = () => resolve(true);
     try {
       const woken = await promise;

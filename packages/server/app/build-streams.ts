@@ -18,6 +18,7 @@ const pollS = '5';
 const usualTimes: StreamTimes = {
   openMs: limits.buildStreamMs,
   keepAliveMs: limits.buildKeepAliveMs,
+  probeMs: 500,
   goodbyeMs: 10_000,
 };
 

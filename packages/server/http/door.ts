@@ -92,6 +92,7 @@ export class Door {
       upload,
       requestId: exchange.requestId,
       signal: goneSignal(exchange),
+      onLastWord: (heard) => onLastWord(exchange, heard),
     });
     await sendAnswer(exchange, route.answer.status, answer);
     return name;
@@ -115,6 +116,13 @@ function goneSignal({ response }: Exchange): AbortSignal {
     if (!response.writableFinished) gone.abort();
   });
   return gone.signal;
+}
+
+function onLastWord({ request, response }: Exchange, heard: () => void): void {
+  const { socket } = request;
+  if (socket.readableEnded) heard();
+  socket.once('end', heard);
+  response.once('close', () => socket.off('end', heard));
 }
 
 /** Part 1 rule 4: public, unmetered, no credential read. */

@@ -15,9 +15,10 @@ export function buildHandlers(builds: Builds, streams: BuildStreams): Handlers<t
       builds.create(authority, document, query.no_reuse === 'true'),
     getBuild: ({ authority, parameters }) => builds.get(authority, parameters.id),
     getBuildProgress: ({ authority, parameters }) => builds.progress(authority, parameters.id),
-    streamBuild: async ({ authority, parameters, requestId, signal }) => {
+    streamBuild: async ({ authority, parameters, requestId, signal, onLastWord }) => {
       const { id } = await builds.row(authority, parameters.id);
       const stream = await streams.open(authority, id, { requestId, gone: signal });
+      onLastWord(() => stream.probe());
       const headers = {
         'Content-Type': 'text/event-stream',
         // What stands between us and the reader passes each event on as it comes.

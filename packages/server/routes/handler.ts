@@ -33,6 +33,8 @@ export interface Call<R extends Route> {
   readonly requestId: string;
   /** Aborted when the caller goes away. */
   readonly signal: AbortSignal;
+  /** Calls back when the caller has ended its side: it is gone, or still listens, which only writing tells. */
+  readonly onLastWord: (heard: () => void) => void;
 }
 
 export type Handler<R extends Route> = (
