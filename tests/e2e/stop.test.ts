@@ -27,6 +27,10 @@ test('SIGTERM lets what is under way finish, refuses the new, and leaves no proc
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
   const idle = await idleConnection(t, service);
+  const unused = connect(Number(new URL(service.baseUrl).port), '127.0.0.1');
+  t.after(() => unused.destroy());
+  await once(unused, 'connect');
+  const unusedClosed = once(unused.resume(), 'close');
   const underWay = await Promise.all(
     Array.from({ length: 5 }, (_, n) =>
       beginSlowly(`${service.baseUrl}/workspaces`, key, {
@@ -41,6 +45,7 @@ test('SIGTERM lets what is under way finish, refuses the new, and leaves no proc
   await until('the service says so', () => service.stdout.includes('Stopping'));
   await refused(service);
   await unhung('an idle connection is closed', idle.closed);
+  await unhung('one that was never used is closed', unusedClosed);
   assert.ok(service.running, 'it waits for what is under way');
   for (const request of underWay) {
     const answer = await request.finish();

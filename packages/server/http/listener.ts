@@ -35,6 +35,8 @@ export class Listener {
   #upgrades: Upgrades | undefined;
   #draining = false;
   readonly #underWay = new Set<ServerResponse>();
+  /** Connections that have not brought a request yet. */
+  readonly #unused = new Set<Socket>();
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
@@ -60,7 +62,11 @@ export class Listener {
       void this.#answer(request, response, () => {});
     // A side that has said everything it had to say is still answered.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
-    this.#server.on('connection', partKindly);
+    this.#server.on('connection', (socket) => {
+      partKindly(socket);
+      this.#unused.add(socket);
+      socket.once('close', () => this.#unused.delete(socket));
+    });
     this.#server.on('request', answer);
     // An expectation we do not know is not kept, which a server is free to do.
     this.#server.on('checkExpectation', answer);
@@ -98,6 +104,8 @@ export class Listener {
     this.#draining = true;
     for (const response of this.#underWay) response.shouldKeepAlive = false;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    // Browsers open some in advance. Node counts them as busy, not as idle, and would wait for them.
+    for (const socket of this.#unused) if (socket.bytesRead === 0) socket.destroy();
     const cut = setTimeout(() => this.#server.closeAllConnections(), deadlineMs);
     await closed;
     clearTimeout(cut);
@@ -108,6 +116,7 @@ export class Listener {
     response: ServerResponse,
     proceed: () => void,
   ): Promise<void> {
+    this.#unused.delete(request.socket);
     const line = lineOf(request.socket);
     const turn = line.join(request, response);
     this.#underWay.add(response);
