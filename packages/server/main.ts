@@ -267,11 +267,9 @@ export async function startServer(
     housekeeping.every(renewStreamsMs, 'holding build streams', () => buildStreams.renew());
     const secrets = new BuildSecrets(database, vault);
     const builds = new Builds({ database, fleet, reader, secrets, orders, follower });
-    const choice = new TemplateChoice(
-      database,
-      fleet,
-      new SystemBuilds(database, orders, follower),
-    );
+    const systemBuilds = new SystemBuilds(database, orders, follower);
+    housekeeping.every(60_000, 'renewing the service’s images', () => systemBuilds.renew());
+    const choice = new TemplateChoice(database, fleet, systemBuilds);
     const changes = new ComputerChanges(lifecycle, computers, fleet, choice);
     const guest = new GuestCalls(computers, changes, fleet);
     const calls = new SocketCalls(fleet);

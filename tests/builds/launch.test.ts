@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, suite, test } from 'node:test';
+import { BuildFollower } from '../../packages/server/app/build-follower.ts';
+import { BuildOrders } from '../../packages/server/app/build-orders.ts';
+import { SystemBuilds } from '../../packages/server/app/system-builds.ts';
 import { sql } from '../../packages/server/db/database.ts';
+import { Fleet } from '../../packages/server/hosts/fleet.ts';
+import { localToken } from '../../packages/server/hosts/token.ts';
 import { assertRefused } from '../support/assertions.ts';
 import { begun, built, endSlowly, newDocument, publish, slowDocument } from '../support/builds.ts';
 import { small } from '../support/computers.ts';
@@ -115,6 +120,25 @@ suite('computers from builds', () => {
     assert.match(told.steps[0].label, /build-essential/);
   });
 
+  test('an image of the service’s whose parent has a new one is built anew, and serves until then', async () => {
+    const { database } = service;
+    const fleet = new Fleet(database, localToken);
+    const follower = new BuildFollower(database, fleet, () => {});
+    const system = new SystemBuilds(database, new BuildOrders(database, fleet), follower);
+    const { as } = await service.account();
+    const wish = { ...small, template: 'agents', start: false };
+    const created = async () => (await as.post('/computers', wish)).body.id as string | undefined;
+    const first = await buildOf(await until('it is built', created));
+    await system.renew();
+    await until('nothing is built', async () => (await database.run(running, [])).length === 0);
+    assert.equal(await buildOf((await created()) ?? ''), first, 'it is of today’s parent');
+    await database.run(ageBuild, [first]);
+    await system.renew();
+    assert.equal(typeof (await created()), 'string', 'nobody waits');
+    await until('there is another', async () => (await buildOf((await created()) ?? '')) !== first);
+    await follower.stop();
+  });
+
   test('Part 4 Builds 10: an image that its host has lost is no longer promised', async () => {
     const { account, as } = await service.account();
     const document = newDocument(account.id);
@@ -134,6 +158,9 @@ suite('computers from builds', () => {
   }
 });
 
+const running = sql(`SELECT FROM builds WHERE status = 'running'`);
+// As if its parent's image had been another one.
+const ageBuild = sql(`UPDATE builds SET build_key = 'of before' WHERE id = $1`);
 const buildIds = sql('SELECT build_id FROM computers WHERE id = $1');
 const systemBuilds = sql('SELECT FROM builds WHERE account_id IS NULL');
 // As if it had come to a good end, with an image that its host does not have.

@@ -8,6 +8,7 @@ import type { ValidDocument } from '../documents/read.ts';
 import { type BuildFollower, holdS } from './build-follower.ts';
 import type { BuildOrders } from './build-orders.ts';
 import { planOf } from './build-plan.ts';
+import { builtDocuments } from './system-templates.ts';
 
 export interface Preparation {
   readonly state: 'preparing' | 'copying' | 'failed';
@@ -30,10 +31,23 @@ export class SystemBuilds {
 
   /** Its image, or how far that is; a build is begun where there is neither. */
   async imageOf(reading: ValidDocument): Promise<store.LaunchRow | Preparation> {
-    const { docDigest } = reading;
-    const image = await store.newestImage(this.#database, null, docDigest);
-    if (image !== undefined) return image;
-    const latest = await store.latestBuild(this.#database, null, docDigest);
+    const image = await store.newestImage(this.#database, null, reading.docDigest);
+    return image ?? (await this.#prepare(reading));
+  }
+
+  /** Builds anew what was made from an earlier image of its parent; until that is done it serves. */
+  async renew(): Promise<void> {
+    for (const reading of builtDocuments) {
+      const image = await store.newestImage(this.#database, null, reading.docDigest);
+      if (image === undefined) continue;
+      const candidates = await this.#orders.candidates(planOf(reading), []);
+      const there = candidates.find(({ host }) => host.id === image.host_id);
+      if (there !== undefined && there.key !== image.build_key) await this.#prepare(reading);
+    }
+  }
+
+  async #prepare(reading: ValidDocument): Promise<Preparation> {
+    const latest = await store.latestBuild(this.#database, null, reading.docDigest);
     if (latest?.status === 'running') return { state: 'preparing', error: '' };
     const ended = latest?.status === 'failed' ? latest.finished_at : null;
     if (ended && Date.now() - ended.getTime() < againMs) {

@@ -22,12 +22,13 @@ const tiling: TemplateDocument = {
 
 const own = [base, tiling].map((document) => valid(Buffer.from(canonicalJson(document))));
 const folder = new URL('../../../templates/', import.meta.url);
-const built = readdirSync(folder)
+/** Of the templates that are built on demand. */
+export const builtDocuments: readonly ValidDocument[] = readdirSync(folder)
   .filter((name) => name.endsWith('.yaml'))
   .toSorted()
   .map((name) => valid(readFileSync(new URL(name, folder))));
 
-const published = [...own, ...built].map(({ ref, docDigest, document }) => ({
+const published = [...own, ...builtDocuments].map(({ ref, docDigest, document }) => ({
   ref,
   doc_digest: docDigest,
   document,
@@ -56,7 +57,7 @@ export function hasImage(name: string): boolean {
 
 /** The document of a template that is built on demand. */
 export function builtBySystem(name: string): ValidDocument | undefined {
-  return built.find(({ document }) => document.metadata.name === name);
+  return builtDocuments.find(({ document }) => document.metadata.name === name);
 }
 
 function valid(bytes: Buffer): ValidDocument {

@@ -178,10 +178,11 @@ export interface LaunchRow {
   image_id: string;
   host_id: string;
   parent: string;
+  build_key: string;
 }
 
 const launch = sql(`
-  SELECT b.image_id, b.host_id, b.parent FROM builds b JOIN builds image ON image.id = b.image_id
+  SELECT b.image_id, b.host_id, b.parent, b.build_key FROM builds b JOIN builds image ON image.id = b.image_id
   WHERE b.doc_digest = $2 AND b.account_id IS NOT DISTINCT FROM $1 AND b.status = 'succeeded'
     AND image.kept
   ORDER BY b.seq DESC LIMIT 1`);
