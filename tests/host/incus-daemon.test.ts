@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -229,6 +229,22 @@ test('a first start killed at any point is completed by the next', options, asyn
   const opened = await home.open();
   await home.boot(await home.running(opened));
 });
+
+test(
+  'what a pool left that was never noted makes way, and disks in it do not',
+  options,
+  async (t) => {
+    const home = await Home.make(t);
+    const kind = join(home.place.folder, 'storage-pools', home.place.pool, 'containers');
+    const disk = join(kind, 'somebody');
+    await mkdir(disk, { recursive: true });
+    await assert.rejects(home.open(), /has disks that Incus does not know of/);
+    await access(disk);
+    await rmdir(disk);
+    const opened = await home.open();
+    await home.boot(await home.running(opened));
+  },
+);
 
 test(
   'an existing Incus is spoken to by TLS, and only if it is the one named',

@@ -2,6 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import { type Context, EngineError } from '../engine.ts';
 import type { IncusClient } from './client.ts';
+import { clearCutOffPool } from './cut-off-pool.ts';
 import { deadProxy } from './daemon.ts';
 import { Away } from './failure.ts';
 import { applyFirewall } from './firewall.ts';
@@ -71,9 +72,10 @@ async function ensurePool(
   context: Context,
   client: IncusClient,
   place: Place,
-  { say, largestPoolGib = Number.POSITIVE_INFINITY, poolGib }: PreseedOptions,
+  { say, largestPoolGib = Number.POSITIVE_INFINITY, poolGib, own }: PreseedOptions,
 ): Promise<void> {
   if ((await findWhole(context, client, `/1.0/storage-pools/${place.pool}`)) !== undefined) return;
+  if (own) await clearCutOffPool(place);
   const { bavail, bsize } = await statfs(place.folder);
   const size = poolGib ?? Math.min(Math.floor((bavail * bsize * 0.8) / gib), largestPoolGib);
   if (size < smallestPoolGib) {
