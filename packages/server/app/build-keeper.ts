@@ -15,16 +15,15 @@ import { limits } from '@cubicle/contract/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Host } from '../hosts/host.ts';
+import { Misses } from './misses.ts';
 
-/** An image must be missing this often in a row before it is given up. */
-const missesUntilGone = 3;
 /** Nobody waits for it; asked again in the next round. */
 const answerMs = 60_000;
 
 export class BuildKeeper {
   readonly #database: Database;
   readonly #fleet: Fleet;
-  readonly #missed = new Map<string, number>();
+  readonly #misses = new Misses();
 
   constructor(database: Database, fleet: Fleet) {
     this.#database = database;
@@ -54,15 +53,8 @@ export class BuildKeeper {
       await host.removeBuild(id, answerMs).catch(() => {});
     }
     const there = new Set(held);
-    const gone = promised.filter((id) => !there.has(id) && this.#isGone(id));
-    for (const id of there) this.#missed.delete(id);
+    const gone = promised.filter((id) => !there.has(id) && this.#misses.missed(id));
+    for (const id of there) this.#misses.seen(id);
     if (gone.length > 0) await forgetImages(this.#database, gone);
-  }
-
-  #isGone(id: string): boolean {
-    const misses = (this.#missed.get(id) ?? 0) + 1;
-    if (misses < missesUntilGone) this.#missed.set(id, misses);
-    else this.#missed.delete(id);
-    return misses >= missesUntilGone;
   }
 }

@@ -16,17 +16,16 @@ import { lookUnlessGivenUp } from '../db/secret-redeliveries.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import type { Host } from '../hosts/host.ts';
 import { secretsAgainstSuspend } from './secret-starts.ts';
+import { Misses } from './misses.ts';
 import { newId } from './secrets.ts';
 
-/** A computer must be missing this often in a row before it is called lost. */
-const missesUntilLost = 3;
 /** For commands that nobody waits for; asked again in the next round. */
 const answerMs = 60_000;
 
 export class Reconciler {
   readonly #database: Database;
   readonly #fleet: Fleet;
-  readonly #missed = new Map<string, number>();
+  readonly #misses = new Misses();
 
   constructor(database: Database, fleet: Fleet) {
     this.#database = database;
@@ -55,7 +54,7 @@ export class Reconciler {
   }
 
   async #present(host: Host, row: ComputerRow, computer: HostComputer): Promise<void> {
-    this.#missed.delete(row.id);
+    this.#misses.seen(row.id);
     let { status } = computer;
     if (status === 'running' && lacksSecrets(row, computer)) {
       await lookUnlessGivenUp(this.#database, row.id);
@@ -73,11 +72,7 @@ export class Reconciler {
   async #missing({ id, build_failed, state }: ComputerRow): Promise<void> {
     // A clone that failed may have left nothing on its host.
     if (build_failed !== null || state !== 'live') return;
-    const misses = (this.#missed.get(id) ?? 0) + 1;
-    this.#missed.set(id, misses);
-    if (misses < missesUntilLost) return;
-    this.#missed.delete(id);
-    await setComputerState(this.#database, id, 'lost');
+    if (this.#misses.missed(id)) await setComputerState(this.#database, id, 'lost');
   }
 }
 

@@ -27,17 +27,21 @@ const columns = `
   u.id AS user_id, u.suspended AS user_suspended, u.verified,
   m.role, m.seat_suspended`;
 
+/** A key whose holder was removed is found without a role. */
+const standing = `
+  FROM api_keys k
+  JOIN accounts a ON a.id = k.account_id
+  JOIN plans p ON p.id = a.plan_id
+  JOIN users u ON u.id = k.user_id
+  LEFT JOIN members m ON m.account_id = k.account_id AND m.user_id = k.user_id`;
+
 // One index look-up per key, whatever the planner believes about the size of the tables.
 const byHash = sql(`
   SELECT found.*
   FROM unnest($1::bytea[]) AS asked(hash),
   LATERAL (
     SELECT ${columns}
-    FROM api_keys k
-    JOIN accounts a ON a.id = k.account_id
-    JOIN plans p ON p.id = a.plan_id
-    JOIN users u ON u.id = k.user_id
-    LEFT JOIN members m ON m.account_id = k.account_id AND m.user_id = k.user_id
+    ${standing}
     WHERE k.hash = asked.hash
     LIMIT 1
   ) AS found`);
@@ -81,11 +85,7 @@ const lockAuthority = sql(`
   FOR SHARE OF u, m, k`);
 const read = sql(`
   SELECT ${columns}
-  FROM api_keys k
-  JOIN accounts a ON a.id = k.account_id
-  JOIN plans p ON p.id = a.plan_id
-  JOIN users u ON u.id = k.user_id
-  LEFT JOIN members m ON m.account_id = k.account_id AND m.user_id = k.user_id
+  ${standing}
   WHERE k.id = $1`);
 
 /** As it stands now; undefined when the key is gone. */
