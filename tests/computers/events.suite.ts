@@ -1,29 +1,22 @@
 // The event socket of a real computer: real windows, clipboard owners, files and processes.
 
 import assert from 'node:assert/strict';
-import { afterEach, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import { until } from '../support/until.ts';
 import type { ComputerGround } from './ground.ts';
-import { ClientSocket, type Frame, type Refused } from './socket.ts';
+import { ClientSocket, type Frame, type Refused, SuiteSockets } from './socket.ts';
 
 export function events(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let id: string;
-  const open: ClientSocket[] = [];
+  const sockets = new SuiteSockets();
   before(async () => {
     ground = theGround();
     id = await ground.desktop({ size: 'medium' });
   });
-  afterEach(async () => {
-    for (const socket of open.splice(0)) await socket.close();
-  });
 
   const url = async () => (await ground.as.get(`/computers/${id}`)).body.events_url as string;
-  const listen = async (query = '') => {
-    const socket = await ClientSocket.open((await url()) + query);
-    open.push(socket);
-    return socket;
-  };
+  const listen = async (query = '') => sockets.open((await url()) + query);
   const refused = async (address: string) => {
     const answer = await ClientSocket.attempt(address);
     assert.ok(!(answer instanceof ClientSocket), 'it was opened');
@@ -172,11 +165,7 @@ export function events(theGround: () => ComputerGround): void {
     const { cursor = '' } = await socket.frame('hello', of('hello'));
     await ground.kill('host');
     assert.ok((await socket.ended()) > 0);
-    const again = await until('it opens again', async () => {
-      const attempt = await ClientSocket.attempt(`${await url()}&since=${cursor}`);
-      return attempt instanceof ClientSocket && attempt;
-    });
-    open.push(again);
+    const again = await sockets.reopen(async () => `${await url()}&since=${cursor}`);
     const gap = await again.frame('the gap', of('gap'));
     assert.equal(gap.seq, undefined);
     assert.equal(typeof gap.data?.['detail'], 'string');

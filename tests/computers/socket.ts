@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { afterEach } from 'node:test';
 import { WebSocket } from 'ws';
 import { unhung, until } from '../support/until.ts';
 
@@ -79,5 +80,34 @@ export class ClientSocket {
   async close(): Promise<void> {
     this.socket.close();
     await this.ended();
+  }
+}
+
+/** Sockets of a suite, closed when their test is over. */
+export class SuiteSockets {
+  readonly #open: ClientSocket[] = [];
+
+  constructor() {
+    afterEach(async () => {
+      for (const socket of this.#open.splice(0)) await socket.close();
+    });
+  }
+
+  async open(address: string): Promise<ClientSocket> {
+    return this.#kept(await ClientSocket.open(address));
+  }
+
+  /** As soon as it opens again, for a host that was killed. */
+  async reopen(address: () => Promise<string>): Promise<ClientSocket> {
+    const again = await until('it opens again', async () => {
+      const attempt = await ClientSocket.attempt(await address());
+      return attempt instanceof ClientSocket && attempt;
+    });
+    return this.#kept(again);
+  }
+
+  #kept(socket: ClientSocket): ClientSocket {
+    this.#open.push(socket);
+    return socket;
   }
 }

@@ -1,29 +1,21 @@
 // The terminal socket of a real computer.
 
 import assert from 'node:assert/strict';
-import { afterEach, before, test } from 'node:test';
-import { until } from '../support/until.ts';
+import { before, test } from 'node:test';
 import type { ComputerGround } from './ground.ts';
-import { ClientSocket } from './socket.ts';
+import { ClientSocket, SuiteSockets } from './socket.ts';
 
 export function terminals(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
   let id: string;
-  const open: ClientSocket[] = [];
+  const sockets = new SuiteSockets();
   before(async () => {
     ground = theGround();
     id = await ground.desktop({ size: 'medium' });
   });
-  afterEach(async () => {
-    for (const socket of open.splice(0)) await socket.close();
-  });
 
   const url = async () => (await ground.as.get(`/computers/${id}`)).body.terminal_url as string;
-  const attach = async (query = '') => {
-    const socket = await ClientSocket.open((await url()) + query);
-    open.push(socket);
-    return socket;
-  };
+  const attach = async (query = '') => sockets.open((await url()) + query);
   const typed = (socket: ClientSocket, text: string) => socket.socket.send(Buffer.from(text));
 
   test('Part 4 Terminal: a login shell of the desktop’s user, of the size asked for and then another', async () => {
@@ -58,11 +50,7 @@ export function terminals(theGround: () => ComputerGround): void {
     await first.shows('set-alive');
     await ground.kill('host');
     await first.ended();
-    const afterwards = await until('it opens again', async () => {
-      const attempt = await ClientSocket.attempt(await url());
-      return attempt instanceof ClientSocket && attempt;
-    });
-    open.push(afterwards);
+    const afterwards = await sockets.reopen(url);
     typed(afterwards, 'echo again-$y\n');
     await afterwards.shows('again-alive');
     await ground.post(`/computers/${id}/suspend`);
