@@ -3,7 +3,8 @@ import { after, afterEach, before, suite, test } from 'node:test';
 import { BuildFollower } from '../../packages/server/app/build-follower.ts';
 import { BuildOrders } from '../../packages/server/app/build-orders.ts';
 import { SystemBuilds } from '../../packages/server/app/system-builds.ts';
-import { sql } from '../../packages/server/db/database.ts';
+import { makingOf } from '../../packages/server/db/builds.ts';
+import { type Runner, sql } from '../../packages/server/db/database.ts';
 import { Fleet } from '../../packages/server/hosts/fleet.ts';
 import { localToken } from '../../packages/server/hosts/token.ts';
 import { assertRefused } from '../support/assertions.ts';
@@ -120,6 +121,26 @@ suite('computers from builds', () => {
     assert.match(told.steps[0].label, /build-essential/);
   });
 
+  test('a build that ends while its image is looked for is found', async () => {
+    const { account, as } = await service.account();
+    const document = slowDocument(account.id);
+    const { id } = await begun(as, document);
+    const { database } = service;
+    const [{ doc_digest: digest } = { doc_digest: '' }] = await database.run<{
+      doc_digest: string;
+    }>(digestOf, [id]);
+    let asked = 0;
+    const between: Runner = {
+      run: async (...query) => {
+        asked += 1;
+        if (asked === 2) await database.run(succeed, [id]);
+        return await database.run(...query);
+      },
+    };
+    const { latest, image } = await makingOf(between, account.id, digest);
+    assert.deepEqual([asked, latest?.status, image?.image_id], [2, 'running', id]);
+  });
+
   test('an image of the service’s whose parent has a new one is built anew, and serves until then', async () => {
     const { database } = service;
     const fleet = new Fleet(database, localToken);
@@ -161,6 +182,7 @@ suite('computers from builds', () => {
 const running = sql(`SELECT FROM builds WHERE status = 'running'`);
 // As if its parent's image had been another one.
 const ageBuild = sql(`UPDATE builds SET build_key = 'of before' WHERE id = $1`);
+const digestOf = sql('SELECT doc_digest FROM builds WHERE id = $1');
 const buildIds = sql('SELECT build_id FROM computers WHERE id = $1');
 const systemBuilds = sql('SELECT FROM builds WHERE account_id IS NULL');
 // As if it had come to a good end, with an image that its host does not have.

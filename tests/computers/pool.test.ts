@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { cpus } from 'node:os';
 import { after, before, describe, test } from 'node:test';
 import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
-import { execIn } from '../host/incus-ground.ts';
+import { execIn } from '../host/guest-shell.ts';
 import { signal } from '../support/process.ts';
 import { secret } from '../support/secrets.ts';
 import { until } from '../support/until.ts';

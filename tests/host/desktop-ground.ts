@@ -8,7 +8,8 @@ import { ensureBaseImage } from '../../packages/host/images/build.ts';
 import { progressBar } from '../../packages/host/images/progress-bar.ts';
 import { until } from '../support/until.ts';
 import { live, newId, specOf } from './engine-suite.ts';
-import { execIn, removeGround } from './incus-ground.ts';
+import { execIn } from './guest-shell.ts';
+import { removeGround } from './incus-ground.ts';
 
 /** Node as heavy as the real agent's, doing nothing. */
 const standIn = 'setInterval(() => {}, 60_000);\n';

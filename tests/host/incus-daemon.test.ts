@@ -21,7 +21,8 @@ import { erase } from '../../packages/host/engine/incus/sweep.ts';
 import { signal } from '../support/process.ts';
 import { until } from '../support/until.ts';
 import { live, newId, specOf } from './engine-suite.ts';
-import { endWithTheProcess, execIn, removeGround } from './incus-ground.ts';
+import { execIn } from './guest-shell.ts';
+import { endWithTheProcess, removeGround } from './incus-ground.ts';
 import { assertNoTrace, traces } from './machine.ts';
 import { tinyImage } from './tiny-image.ts';
 

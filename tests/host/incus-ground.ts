@@ -1,25 +1,17 @@
 /** An Incus of a test's own in a temporary folder, with the tiny image in it; it leaves nothing behind. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { IncusDaemon } from '../../packages/host/engine/incus/daemon.ts';
 import { type OpenedIncus, openIncus } from '../../packages/host/engine/incus/open.ts';
 import { type Place, placeOf } from '../../packages/host/engine/incus/place.ts';
 import { erase } from '../../packages/host/engine/incus/sweep.ts';
 import { until } from '../support/until.ts';
 import { type Ground, live } from './engine-suite.ts';
+import { execIn, type Finished } from './guest-shell.ts';
 import { assertNoTrace } from './machine.ts';
 import { tinyImage } from './tiny-image.ts';
-
-const run = promisify(execFile);
-
-export interface Finished {
-  readonly code: number;
-  readonly output: string;
-}
 
 export class IncusGround implements Ground {
   readonly dataDir: string;
@@ -85,11 +77,9 @@ export class IncusGround implements Ground {
 
   /** When the guest's first process began: another one after every boot. */
   async session(id: string): Promise<string> {
-    // The command line of Incus loses the output of a command now and then, when much else goes on.
-    return await until('the guest says when it began', async () => {
-      const { output } = await this.exec(id, `cut -d ' ' -f 22 /proc/1/stat`);
-      return /^\d+\n$/.test(output) && output;
-    });
+    const { code, output } = await this.exec(id, `cut -d ' ' -f 22 /proc/1/stat`);
+    assert.equal(code, 0, output);
+    return output;
   }
 
   async crash(): Promise<void> {
@@ -131,18 +121,5 @@ export async function removeGround(dataDir: string, place: Place): Promise<void>
   } finally {
     await erase(place);
     await rm(dataDir, { recursive: true, force: true });
-  }
-}
-
-export async function execIn(place: Place, id: string, script: string): Promise<Finished> {
-  const env = { ...process.env, INCUS_DIR: place.alias };
-  try {
-    const args = ['exec', id, '--', 'sh', '-c', script];
-    const { stdout } = await run('incus', args, { env, maxBuffer: 16 * 1024 * 1024 });
-    return { code: 0, output: stdout };
-  } catch (error) {
-    assert.ok(error instanceof Error && 'code' in error && 'stdout' in error, String(error));
-    const stderr = 'stderr' in error ? String(error.stderr) : '';
-    return { code: Number(error.code), output: `${String(error.stdout)}${stderr}` };
   }
 }

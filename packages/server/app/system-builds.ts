@@ -31,23 +31,24 @@ export class SystemBuilds {
 
   /** Its image, or how far that is; a build is begun where there is neither. */
   async imageOf(reading: ValidDocument): Promise<store.LaunchRow | Preparation> {
-    const image = await store.newestImage(this.#database, null, reading.docDigest);
-    return image ?? (await this.#prepare(reading));
+    const { latest, image } = await store.makingOf(this.#database, null, reading.docDigest);
+    return image ?? (await this.#prepare(reading, latest));
   }
 
   /** Builds anew what was made from an earlier image of its parent; until that is done it serves. */
   async renew(): Promise<void> {
     for (const reading of builtDocuments) {
-      const image = await store.newestImage(this.#database, null, reading.docDigest);
+      const { latest, image } = await store.makingOf(this.#database, null, reading.docDigest);
       if (image === undefined) continue;
       const candidates = await this.#orders.candidates(planOf(reading), []);
       const there = candidates.find(({ host }) => host.id === image.host_id);
-      if (there !== undefined && there.key !== image.build_key) await this.#prepare(reading);
+      if (there !== undefined && there.key !== image.build_key) {
+        await this.#prepare(reading, latest);
+      }
     }
   }
 
-  async #prepare(reading: ValidDocument): Promise<Preparation> {
-    const latest = await store.latestBuild(this.#database, null, reading.docDigest);
+  async #prepare(reading: ValidDocument, latest: store.Making['latest']): Promise<Preparation> {
     if (latest?.status === 'running') return { state: 'preparing', error: '' };
     const ended = latest?.status === 'failed' ? latest.finished_at : null;
     if (ended && Date.now() - ended.getTime() < againMs) {

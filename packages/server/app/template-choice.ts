@@ -9,7 +9,7 @@ import {
   parseRef,
   type TemplateDocument,
 } from '@cubicle/contract/template-document.ts';
-import { isFamilyBuilt, latestBuild, type LaunchRow, newestImage } from '../db/builds.ts';
+import { isFamilyBuilt, type LaunchRow, makingOf } from '../db/builds.ts';
 import type { Database, Runner } from '../db/database.ts';
 import { type TemplateRow, templatesNamed } from '../db/templates.ts';
 import { rowOf } from '../documents/read.ts';
@@ -102,9 +102,8 @@ export class TemplateChoice {
   }
 
   async #builtImage(accountId: string, name: string, row: TemplateRow): Promise<Image> {
-    const image = await newestImage(this.#database, accountId, row.doc_digest);
+    const { latest, image } = await makingOf(this.#database, accountId, row.doc_digest);
     if (image !== undefined) return imageFrom(image);
-    const latest = await latestBuild(this.#database, accountId, row.doc_digest);
     if (latest?.status === 'running') throw imagePreparing(accountId, name);
     const family = familyOf(documentOf(row));
     if (await isFamilyBuilt(this.#database, accountId, family)) {

@@ -187,25 +187,25 @@ const launch = sql(`
     AND image.kept
   ORDER BY b.seq DESC LIMIT 1`);
 
-/** The newest image of this very document. */
-export async function newestImage(
-  db: Runner,
-  accountId: string | null,
-  docDigest: string,
-): Promise<LaunchRow | undefined> {
-  return (await db.run<LaunchRow>(launch, [accountId, docDigest]))[0];
-}
-
 const latest = sql(`
   SELECT ${columns} FROM builds WHERE doc_digest = $2 AND account_id IS NOT DISTINCT FROM $1
   ORDER BY seq DESC LIMIT 1`);
 
-export async function latestBuild(
+export interface Making {
+  readonly latest: BuildRow | undefined;
+  readonly image: LaunchRow | undefined;
+}
+
+/** The latest build of this very document, and its newest image. */
+export async function makingOf(
   db: Runner,
   accountId: string | null,
   docDigest: string,
-): Promise<BuildRow | undefined> {
-  return (await db.run<BuildRow>(latest, [accountId, docDigest]))[0];
+): Promise<Making> {
+  // In this order: a build that ends in between is seen by its image. The other way neither would be seen.
+  const [build] = await db.run<BuildRow>(latest, [accountId, docDigest]);
+  const [image] = await db.run<LaunchRow>(launch, [accountId, docDigest]);
+  return { latest: build, image };
 }
 
 const anyOfFamily = sql(`
