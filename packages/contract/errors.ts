@@ -320,7 +320,7 @@ export const errors = {
   change_groups: entry({
     status: 400,
     sentence: '{problem}',
-    meaning: 'A change is one of: rename, resize, idle time.',
+    meaning: 'A change is one of: rename, resize, idle time, a proxy.',
     remedy: 'Send one group per request.',
     retryable: false,
   }),
@@ -921,6 +921,15 @@ export const errors = {
     sentence: 'A `revision_id` of the list is not the one that the computer holds.',
     meaning: 'Only the revision that GET tells can be sent; nothing was changed.',
     remedy: 'Leave `revision_id` out for the latest, or read the list again.',
+    retryable: false,
+  }),
+  proxy_unsupported: entry({
+    status: 409,
+    reason: 'unsupported',
+    sentence: 'No host here takes a proxy for a computer or its browser; nothing was changed.',
+    meaning:
+      'A proxy that is not used would let traffic out another way, so that it is refused instead, a template’s too.',
+    remedy: 'Leave it out; of a template that has one, create with `browser_proxy: null`.',
     retryable: false,
   }),
   secrets_first_binding: entry({

@@ -12,7 +12,7 @@ export function problemSentence(error: z.ZodError): string {
       if (issue.input === undefined && issue.path.length > 0) return `${field} is required.`;
       return `${field} must be ${article(issue.expected)}.`;
     case 'unrecognized_keys':
-      return `Unknown field ${listed(issue.keys)}.`;
+      return `Unknown field ${listed(issue.keys.map((key) => [...issue.path, shorten(key)].join('.')))}.`;
     default:
       return `${field} ${issue.message}.`;
   }
@@ -25,7 +25,7 @@ function article(noun: string): string {
 const mostListed = 5;
 
 function listed(keys: readonly string[]): string {
-  const shown = keys.slice(0, mostListed).map((key) => `\`${shorten(key)}\``);
+  const shown = keys.slice(0, mostListed).map((key) => `\`${key}\``);
   const more = keys.length - shown.length;
   return more === 0 ? shown.join(', ') : `${shown.join(', ')} and ${more} more`;
 }

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { cpu, diskGb, ramMb } from './computer-fields.ts';
 import { idPattern } from './ids.ts';
 import { limits } from './limits.ts';
+import { browserProxy } from './proxies.ts';
 
 /** What a computer gets where neither its create nor its template says. */
 export const templateDefaults = { cpu: 2, ram_mb: 2_048, disk_gb: 10 } as const;
@@ -112,21 +113,6 @@ const secret = z.strictObject({
   as: envName.describe('The variable in which steps find its value.'),
 });
 
-const browserProxy = z.strictObject({
-  server: z
-    .string()
-    .max(300)
-    .regex(/^(http|https|socks4|socks5):\/\/(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/, {
-      error: 'must be http, https, socks4 or socks5, `://`, a host and a port',
-    }),
-  bypass: z
-    .array(z.string().min(1).max(255))
-    .max(100)
-    .optional()
-    .describe('What is reached directly: hosts, `*.host`, addresses, networks, `<local>`.'),
-  credentials_secret_id: secret.shape.id.optional(),
-});
-
 const metadata = z.strictObject({
   namespace: name.describe('The id of the account.'),
   name,
@@ -158,7 +144,9 @@ const spec = z.strictObject({
     .describe('Account-wide secrets that steps may read, as variables.'),
   browser_proxy: browserProxy
     .optional()
-    .describe('What a computer’s browser goes through unless its create says otherwise.'),
+    .describe(
+      'What a computer’s browser goes through unless its create says otherwise. No host takes one yet: such a create is refused.',
+    ),
 });
 
 export const templateDocument = z

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { sql } from '../../packages/server/db/database.ts';
 import { assertRefused } from '../support/assertions.ts';
+import { publish } from '../support/builds.ts';
 import type { Answer } from '../support/client.ts';
 import { acted, computer, made, operation, small, traces } from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
@@ -32,6 +33,8 @@ suite('creating a computer', () => {
     disk_gb: [0, -1, 10.5, '10', null, 65_537],
     start: ['true', 1, null],
     workspace_id: [7, null, []],
+    browser_proxy: ['http://a:1', [], {}, { server: 'http://me:pw@a:1' }, { server: 'ftp://a:1' }],
+    egress_proxy: [null, {}, { server: 'http://a' }, { server: 'http://a:1', bypass: [] }],
     unknown: ['x'],
     Name: ['x'],
     state: ['running'],
@@ -55,6 +58,32 @@ suite('creating a computer', () => {
       }
       assertRefused(await as.send('POST', '/computers', { raw: ' '.repeat(2 ** 20 + 1) }), 413);
     }));
+
+  test('wire-computers 4: a proxy, which no host takes, is 409 unsupported and makes nothing', () =>
+    makesNothing('swarm', async ({ as }) => {
+      for (const field of ['browser_proxy', 'egress_proxy']) {
+        const wish = { ...small, [field]: { server: 'http://proxy.example.com:3128' } };
+        assertRefused(await as.post('/computers', wish), 409, 'unsupported');
+      }
+    }));
+
+  test('wire-computers 4, wire-account 1: a template’s proxy is inherited unless it is declined', async () => {
+    const { account, as } = await service.account();
+    const document = (name: string, from: string) => ({
+      apiVersion: 'cubicle/v1',
+      kind: 'Template',
+      metadata: { namespace: account.id, name, version: '1.0.0' },
+      spec: { os: 'linux', from },
+    });
+    const proxied = document('proxied', 'system/base');
+    const browser_proxy = { server: 'socks5://proxy.example.com:1080' };
+    await publish(as, { ...proxied, spec: { ...proxied.spec, browser_proxy } });
+    await publish(as, document('child', `${account.id}/proxied`));
+    const wish = { template: `${account.id}/child`, start: false };
+    assertRefused(await as.post('/computers', wish), 409, 'unsupported');
+    const declined = await as.post('/computers', { ...wish, browser_proxy: null });
+    assert.equal(declined.status, 201, declined.text);
+  });
 
   test('wire-computers 4: a size goes with no field of a shape', () =>
     makesNothing('swarm', async ({ as }) => {

@@ -18,6 +18,8 @@ suite('changing a computer', () => {
     ram_mb: [511, '1024', null, 1_048_577],
     disk_gb: [0, 10.5, '20', null, 65_537],
     idle_suspend_min: [-1, 10_081, 1.5, '30', {}],
+    browser_proxy: ['http://a:1', {}, { server: 'a:1' }, { server: 'http://a:1', bypass: 'a' }],
+    egress_proxy: [[], { server: 'socks4://a:1' }, { server: 'http://a:1', bypass: [] }],
     resolution: ['640x480'],
     start: [true],
     unknown: [1],
@@ -40,6 +42,9 @@ suite('changing a computer', () => {
       { name: 'a', idle_suspend_min: 5 },
       { ram_mb: 1024, idle_suspend_min: null },
       { name: 'a', disk_gb: 20, idle_suspend_min: 0 },
+      { browser_proxy: null, egress_proxy: null },
+      { name: 'a', egress_proxy: null },
+      { browser_proxy: { server: 'http://a:1' }, cpu: 2 },
     ];
     for (const json of mixed) assertRefused(await as.patch(`/computers/${id}`, json), 400);
     assert.deepEqual(await computer(as, id), untouched);
@@ -145,6 +150,19 @@ suite('changing a computer', () => {
     }
     await as.patch(`/computers/${id}`, { idle_suspend_min: null });
     assert.equal((await computer(as, id)).idle_suspend_min, undefined);
+  });
+
+  test('wire-computers 6: a proxy, which no host takes, is 409 unsupported; removing one changes nothing', async () => {
+    const { as } = await service.account();
+    const { id } = await made(as, { start: false });
+    const untouched = await computer(as, id);
+    for (const field of ['browser_proxy', 'egress_proxy']) {
+      const proxy = { server: 'http://proxy.example.com:3128' };
+      const refused = await as.patch(`/computers/${id}`, { [field]: proxy });
+      assertRefused(refused, 409, 'unsupported');
+      assert.equal((await as.patch(`/computers/${id}`, { [field]: null })).status, 200);
+    }
+    assert.deepEqual(await computer(as, id), untouched);
   });
 
   test('wire-computers 6, Part 2 AccountQuota 6: plans cap how many never suspend: Solo none, Studio one, Swarm four', async () => {

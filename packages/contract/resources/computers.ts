@@ -13,6 +13,7 @@ import {
 } from '../computer-fields.ts';
 import { idPattern } from '../ids.ts';
 import { costs, limits } from '../limits.ts';
+import { browserProxy, egressProxy } from '../proxies.ts';
 import { defineRoutes } from '../route.ts';
 import { newBindings, secretRecordFields } from '../secret-bindings.ts';
 import { timestamp } from '../timestamp.ts';
@@ -169,6 +170,11 @@ export const computerRoutes = defineRoutes({
         secrets: newBindings
           .optional()
           .describe('Bound from the start, as PUT /computers/{id}/secrets does.'),
+        browser_proxy: browserProxy
+          .nullable()
+          .optional()
+          .describe('Null declines the template’s. No host takes one yet: 409.'),
+        egress_proxy: egressProxy.optional().describe('No host takes one yet: 409.'),
       }),
       cap: limits.jsonBody,
     },
@@ -191,6 +197,7 @@ export const computerRoutes = defineRoutes({
       'engine_absent',
       'secret_binding_unresolved',
       'keyring_unavailable',
+      'proxy_unsupported',
     ],
     verifiedFor: 'creating a computer',
     summary: 'Create a computer',
@@ -221,6 +228,8 @@ export const computerRoutes = defineRoutes({
         ram_mb: ramMb.optional(),
         disk_gb: diskGb.optional(),
         idle_suspend_min: idleSuspendMin.nullable().optional(),
+        browser_proxy: browserProxy.nullable().optional(),
+        egress_proxy: egressProxy.nullable().optional(),
       }),
       cap: limits.jsonBody,
     },
@@ -233,10 +242,11 @@ export const computerRoutes = defineRoutes({
       'quota_exceeded',
       'resize_needs_move',
       'computer_not_ready',
+      'proxy_unsupported',
     ],
     summary: 'Rename, resize or set the idle time of a computer',
     prose:
-      'One group per request: `name`; `cpu`, `ram_mb` and `disk_gb` (stopped or suspended, the disk only grows, a saved session is discarded); `idle_suspend_min`.',
+      'One group per request: `name`; `cpu`, `ram_mb` and `disk_gb` (stopped or suspended, the disk only grows, a saved session is discarded); `idle_suspend_min`; `browser_proxy`; `egress_proxy` (neither is taken by any host yet; null is, and changes nothing).',
   },
   deleteComputer: {
     ...one,

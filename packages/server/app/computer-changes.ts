@@ -36,6 +36,8 @@ export interface CreateWish {
   readonly start?: boolean | undefined;
   readonly workspace_id?: string | undefined;
   readonly secrets?: readonly BindingWish[] | undefined;
+  readonly browser_proxy?: object | null | undefined;
+  readonly egress_proxy?: object | undefined;
 }
 
 export class ComputerChanges {
@@ -61,7 +63,9 @@ export class ComputerChanges {
     const start = wish.start ?? true;
     const resolution = wish.resolution ?? defaultResolution;
     if ((await this.#fleet.hosts()).length === 0) throw new Refusal('engine_absent');
-    const image = await this.#templates.imageOf(authority, choice);
+    const { browser_proxy: proxy } = wish;
+    if (proxy || wish.egress_proxy !== undefined) throw new Refusal('proxy_unsupported');
+    const image = await this.#templates.imageOf(authority, choice, proxy !== null);
     const { secrets = [] } = wish;
     return this.#lifecycle.change(authority, keyed, async (tx) => {
       const workspaceId = await workspaceWished(tx, authority, wish.workspace_id);

@@ -118,20 +118,32 @@ export class Computers {
     });
   }
 
+  /** There is none to remove, and no host that takes one. */
+  async setProxy(
+    authority: Authority,
+    id: string,
+    proxy: object | null,
+    keyed?: Keyed,
+  ): Promise<Computer> {
+    return this.#settings(authority, id, keyed, async (_tx, row) => {
+      if (proxy !== null) throw new Refusal('proxy_unsupported');
+      return row;
+    });
+  }
+
   /** What needs no host records no operation, and is done in the transaction that takes the key. */
   async #settings(
     authority: Authority,
     id: string,
     keyed: Keyed | undefined,
-    change: (tx: Runner) => Promise<store.ComputerRow>,
+    change: (tx: Runner, row: store.ComputerRow) => Promise<store.ComputerRow>,
   ): Promise<Computer> {
     const host = await this.seen(await this.row(authority, id));
     const row = await changeAs(this.#database, authority, 'member', async (tx) => {
       if (keyed !== undefined) await takeKey(tx, authority, keyed, null);
-      if ((await store.lockComputer(tx, authority, id)) === undefined) {
-        throw new Refusal('computer_unknown');
-      }
-      const changed = await change(tx);
+      const locked = await store.lockComputer(tx, authority, id);
+      if (locked === undefined) throw new Refusal('computer_unknown');
+      const changed = await change(tx, locked);
       if (keyed !== undefined) {
         await storeAnswerFor(tx, authority, keyed.key, 200, uncharged(recordOf(changed, host)));
       }

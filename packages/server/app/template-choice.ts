@@ -72,13 +72,18 @@ export class TemplateChoice {
     return { name: template.ref, template, published };
   }
 
-  /** Throws while it has none, and says what is missing. */
-  async imageOf({ accountId }: Authority, { name, published }: Choice): Promise<Image> {
+  /** Throws while it has none, and says what is missing; also where its computers would go by a proxy. */
+  async imageOf(
+    { accountId }: Authority,
+    { name, published }: Choice,
+    isProxied: boolean,
+  ): Promise<Image> {
     if (published === undefined) return this.#systemImage(accountId, name, name);
     let row = published;
     for (let parents = 0; parents < mostParents; parents += 1) {
       const document = documentOf(row);
       requireFamily(accountId, document);
+      if (isProxied && document.spec.browser_proxy) throw new Refusal('proxy_unsupported');
       if (isBuilt(document)) return this.#builtImage(accountId, name, row);
       const from = parseRef(document.spec.from ?? baseOf(document));
       if (from?.namespace === 'system') {

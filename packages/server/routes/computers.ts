@@ -34,19 +34,24 @@ export function computerHandlers(
       settled(authority, await changes.create(authority, body, keyed)),
     getComputer: ({ authority, parameters }) => computers.get(authority, parameters.id),
     changeComputer: async ({ authority, parameters: { id }, body, keyed }) => {
-      const { name, idle_suspend_min: idle, ...shape } = body;
+      const { name, idle_suspend_min: idle, browser_proxy, egress_proxy, ...shape } = body;
       const resizes = Object.keys(shape).length > 0;
-      const groups = [name !== undefined, idle !== undefined, resizes].filter(Boolean).length;
+      const alone = [name, idle, browser_proxy, egress_proxy].filter(
+        (value) => value !== undefined,
+      );
+      const groups = alone.length + (resizes ? 1 : 0);
       if (groups !== 1) {
         throw new Refusal('change_groups', {
           problem:
             groups === 0
-              ? 'Name something to change: name, cpu, ram_mb, disk_gb or idle_suspend_min.'
-              : 'Change one thing per request: the name, the size, or the idle time.',
+              ? 'Name something to change: name, cpu, ram_mb, disk_gb, idle_suspend_min, browser_proxy or egress_proxy.'
+              : 'Change one thing per request: the name, the size, the idle time, or one of the proxies.',
         });
       }
       if (name !== undefined) return computers.rename(authority, id, name, keyed);
       if (idle !== undefined) return computers.setIdle(authority, id, idle, keyed);
+      const proxy = browser_proxy ?? egress_proxy;
+      if (!resizes) return computers.setProxy(authority, id, proxy ?? null, keyed);
       return settled(authority, await changes.resize(authority, id, shape, keyed));
     },
     deleteComputer: async ({ authority, parameters, keyed }) =>
