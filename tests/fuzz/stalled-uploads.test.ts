@@ -7,6 +7,7 @@ import { after, before, suite, test } from 'node:test';
 import { basePath } from '../../packages/contract/routes.ts';
 import type { Client } from '../support/client.ts';
 import { startService, type TestService } from '../support/service.ts';
+import { beginSlowly } from '../support/slow-request.ts';
 import { until } from '../support/until.ts';
 import { type RawAnswer, RawConnection } from './raw-connection.ts';
 import { Verdict } from './verdict.ts';
@@ -64,6 +65,23 @@ suite('stalled uploads', { timeout: 300_000 }, () => {
       });
       await Promise.all(stalling);
       await assertNothingMade(as);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  test('an upload that came while the service stood still is read before it is judged', async () => {
+    const service = await startService({ bodyTimes: { idleMs: 1_500, totalMs: 1_500 } });
+    try {
+      const { as, key } = await service.account();
+      const url = `${service.baseUrl}/workspaces`;
+      const begun = await beginSlowly(url, key.raw, { method: 'POST', json: { name: 'whole' } });
+      const finished = begun.finish();
+      // Client and service are one process; what the one has written waits for the other to wake up.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);
+      const { status, text } = await finished;
+      assert.equal(status, 200, text);
+      assert.equal((await as.get('/workspaces')).body.length, 1);
     } finally {
       await service.stop();
     }

@@ -76,13 +76,36 @@ export async function* readUpload(
   }
 }
 
+interface Patience {
+  readonly refresh: () => void;
+  readonly end: () => void;
+}
+
+/** A clock for what is sent. A process that stood still first reads what came meanwhile, and then judges. */
+function patience(ms: number, late: () => void): Patience {
+  let verdict: NodeJS.Immediate | undefined;
+  const timer = setTimeout(() => {
+    verdict = setImmediate(late);
+  }, ms);
+  return {
+    refresh() {
+      clearImmediate(verdict);
+      timer.refresh();
+    },
+    end() {
+      clearImmediate(verdict);
+      clearTimeout(timer);
+    },
+  };
+}
+
 /** Until there is more to read, or nothing any more. */
 function more(request: IncomingMessage, idleMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const idle = setTimeout(() => end(() => reject(new Refusal('request_timeout'))), idleMs);
+    const idle = patience(idleMs, () => end(() => reject(new Refusal('request_timeout'))));
 
     function end(settle: () => void): void {
-      clearTimeout(idle);
+      idle.end();
       request
         .off('readable', onMore)
         .off('end', onMore)
@@ -118,12 +141,12 @@ function collect(
     const chunks: Buffer[] = [];
     let size = 0;
     const stalled = () => end(() => reject(new Refusal('request_timeout')));
-    const idle = setTimeout(stalled, times.idleMs);
-    const total = setTimeout(stalled, times.totalMs);
+    const idle = patience(times.idleMs, stalled);
+    const total = patience(times.totalMs, stalled);
 
     function end(settle: () => void): void {
-      clearTimeout(idle);
-      clearTimeout(total);
+      idle.end();
+      total.end();
       request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
       request.off(cutOff, onClose);
       request.pause();

@@ -43,7 +43,7 @@ export class Listener {
     this.#server = createServer({
       maxHeaderSize: headerBytes,
       keepAliveTimeout: 65_000,
-      headersTimeout: 20_000,
+      headersTimeout: 60_000,
       // Bodies have their own, stricter times; this one ends what they do not cover.
       requestTimeout: 120_000,
       connectionsCheckingInterval: 5_000,
