@@ -10,7 +10,7 @@ import { rawUpdate, serverCutText, VncServer } from '../support/vnc-server.ts';
 
 type Account = Awaited<ReturnType<TestService['account']>>;
 
-suite('upgrades', { timeout: 120_000 }, () => {
+suite('upgrades', { timeout: 600_000 }, () => {
   let service: TestService;
   let account: Account;
   before(async () => {
