@@ -48,8 +48,11 @@ export async function writeFile(
       await file.close();
     }
     const place = join(inFolder, target.name);
-    if (asked.create_only) await linkOnly(join(inFolder, temporary), place);
-    else await rename(join(inFolder, temporary), place);
+    if (asked.create_only) {
+      await linkOnly(join(inFolder, temporary), place);
+      // Before it is told: whoever looks then finds one name of it.
+      await unlink(join(inFolder, temporary)).catch(() => {});
+    } else await rename(join(inFolder, temporary), place);
     channel.accept(encodeMessage({ bytes }));
     channel.end();
   } catch (error) {

@@ -39,8 +39,10 @@ export class Census {
   async updateOne(context: Context, computer: string): Promise<void> {
     const resident = this.#roster.get(computer);
     if (resident === undefined || !this.#isUnsure(resident)) return;
+    const { status } = resident;
     const instance = await this.#engine.get(context, resident.instance);
-    await this.#found(computer, resident, instance?.status);
+    // What was changed meanwhile is not judged by an old answer.
+    if (resident.status === status) await this.#found(computer, resident, instance?.status);
   }
 
   note(resident: Resident, status: InstanceStatus): void {

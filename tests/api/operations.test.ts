@@ -3,7 +3,15 @@ import { after, before, suite, test } from 'node:test';
 import { sql } from '../../packages/server/db/database.ts';
 import { assertRefused } from '../support/assertions.ts';
 import type { Client } from '../support/client.ts';
-import { act, acted, clone, finished, made, operation } from '../support/computers.ts';
+import {
+  act,
+  acted,
+  clone,
+  finished,
+  keepUnfinished,
+  made,
+  operation,
+} from '../support/computers.ts';
 import { startService, type TestService } from '../support/service.ts';
 
 interface Listed {
@@ -240,17 +248,16 @@ suite('operations', () => {
     const { as, account } = await service.account();
     const source = await made(as, { start: false });
     const clones: { operation_id: string; id: string }[] = [];
-    for (let n = 0; n < 7; n += 1) clones.push(await clone(as, source.id));
+    for (let n = 0; n < 7; n += 1) {
+      clones.push(await clone(as, source.id));
+      // Nobody but the reader takes them up, however long the others take.
+      await keepUnfinished(service, account.id);
+    }
     // Two that are pending and newer: they count, though nobody can be asked about them.
     await run(
       `INSERT INTO operations (id, account_id, computer_id, kind, state, command, held_until)
        SELECT 'op_' || substr(md5($1 || n), 1, 24), $1, 'vm-00000000000' || n, 'stop', 'pending', '{}',
          now() + interval '1 hour' FROM generate_series(1, 2) n`,
-      [account.id],
-    );
-    // Nobody but the reader takes them up.
-    await run(
-      "UPDATE operations SET held_until = now() + interval '1 hour' WHERE account_id = $1",
       [account.id],
     );
     const first = (await page(as)).operations.filter(({ kind }) => kind === 'clone');

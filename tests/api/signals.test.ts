@@ -65,6 +65,32 @@ suite('signals', () => {
     assert.deepEqual([events, from, next], [[], page.cursor, page.cursor]);
   });
 
+  test('wire-computers 11: an answer of the engine that is older than a change tells nothing', async () => {
+    const { id } = await made(as);
+    const { cursor } = await read(id);
+    const { engine, near } = service.host;
+    const instance = await service.host.instanceOf(id);
+    const asked = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    const get = engine.get.bind(engine);
+    engine.get = async (...of) => {
+      const found = await get(...of);
+      if (of[1] !== instance) return found;
+      asked.resolve();
+      await answered.promise;
+      return found;
+    };
+    const reading = near.computer(id);
+    await asked.promise;
+    engine.get = get;
+    await acted(as, id, 'stop');
+    answered.resolve();
+    await reading;
+    assert.deepEqual(told(await read(id, since(cursor))), [
+      ['computer.stopped', { status: 'stopped', previous: 'running' }],
+    ]);
+  });
+
   test('wire-computers 11: a page is at most as long as asked, and says whether there is more', async () => {
     const { id } = await made(as);
     const { cursor } = await read(id);

@@ -19,7 +19,6 @@ import {
 
 const run = promisify(execFile);
 const conditionMs = 60_000;
-const stragglersMs = 10_000;
 
 export const isRoot = process.geteuid?.() === 0;
 
@@ -124,7 +123,7 @@ export class DataFolder {
   async #clean(): Promise<void> {
     const results = await Promise.allSettled(this.#undo.toReversed().map((undo) => undo()));
     // The last processes of a server that was killed end by themselves; a leaked server does not.
-    await until(() => this.servers().length === 0, stragglersMs).catch(() => {});
+    await until(() => this.servers().length === 0).catch(() => {});
     const leaked = this.servers();
     for (const pid of leaked) process.kill(pid, 'SIGKILL');
     await until(() => this.servers().length === 0);
@@ -160,8 +159,8 @@ async function makeTemplate(): Promise<string> {
 }
 
 /** Waits until the condition holds; one that throws does not hold yet. */
-export async function until(condition: () => unknown, withinMs = conditionMs): Promise<void> {
-  const deadline = Date.now() + withinMs;
+export async function until(condition: () => unknown): Promise<void> {
+  const deadline = Date.now() + conditionMs;
   for (;;) {
     try {
       if (await condition()) return;

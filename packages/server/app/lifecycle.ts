@@ -187,7 +187,9 @@ export class Lifecycle {
   /** Takes up operations whose holder is gone: repeats their command, which hosts allow, and settles them. */
   async takeUp(): Promise<void> {
     const taken = await takeUpOperations(this.#database, holdS, 10);
-    await Promise.all(taken.map((operation) => this.resume(operation)));
+    // A process that stood still for longer than it holds them has not lost those that it carries out.
+    const orphaned = taken.filter(({ id }) => !this.#held.has(id));
+    await Promise.all(orphaned.map((operation) => this.resume(operation)));
   }
 
   async resume(operation: OperationRow, timeoutMs = answerMs): Promise<void> {

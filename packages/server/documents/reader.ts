@@ -10,6 +10,8 @@ import { readDocument, type Reading } from './read.ts';
 const smallBytes = 4 * 1024;
 /** 200 KB of steps take 40 ms, the worst of 1 MiB a second. */
 const patienceMs = 10_000;
+/** The thread is up at once, and on a machine that is out of breath after 5 s. */
+const startMs = 60_000;
 const memoryMb = 256;
 const mostWaiting = 32;
 
@@ -37,7 +39,7 @@ export class DocumentReader {
   }
 
   async #ask(bytes: Buffer): Promise<Reading> {
-    const worker = (this.#worker ??= startWorker());
+    const worker = await this.#thread();
     const patience = AbortSignal.timeout(patienceMs);
     worker.ref();
     try {
@@ -57,6 +59,20 @@ export class DocumentReader {
       };
     } finally {
       worker.unref();
+    }
+  }
+
+  /** Up and waiting. The time that it takes to come up is no document's. */
+  async #thread(): Promise<Worker> {
+    if (this.#worker !== undefined) return this.#worker;
+    const worker = startWorker();
+    this.#worker = worker;
+    try {
+      await once(worker, 'message', { signal: AbortSignal.timeout(startMs) });
+      return worker;
+    } catch (cause) {
+      await this.close();
+      throw Object.assign(new Refusal('documents_busy'), { cause });
     }
   }
 }

@@ -7,3 +7,5 @@ parentPort?.on('message', (bytes: Uint8Array) => {
   // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   parentPort?.postMessage(readDocument(bytes));
 });
+// eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+parentPort?.postMessage('up');
