@@ -312,6 +312,8 @@ export class Dispatcher {
       const still = await renewLanes(this.#parts.database, this.#holder, ids);
       for (const lane of held) if (!still.has(lane.id)) this.#abandon(lane);
       this.#safeUntil = asked + leaseMs;
+      // What was not begun while that was uncertain waits for nothing else.
+      for (const lane of this.#lanes.values()) this.#send(lane);
     } catch (error) {
       this.#parts.log(error);
     }
