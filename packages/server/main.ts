@@ -308,7 +308,10 @@ export async function startServer(
       ...fileHandlers(guest),
       ...socketHandlers(),
       ...operationHandlers(new Operations(database, lifecycle)),
-      ...webhookHandlers(new Webhooks({ database, vault, check, date })),
+      ...webhookHandlers(
+        // News of a change come to every process, to this one before its caller hears of it.
+        new Webhooks({ database, vault, check, date, changed: (id) => workers.heard(id) }),
+      ),
     });
     undo.push(() => listener.drain(drainMs));
     undo.push(async () => sockets.stop());

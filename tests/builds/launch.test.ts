@@ -156,7 +156,11 @@ suite('computers from builds', () => {
     await database.run(ageBuild, [first]);
     await system.renew();
     assert.equal(typeof (await created()), 'string', 'nobody waits');
-    await until('there is another', async () => (await buildOf((await created()) ?? '')) !== first);
+    const another = async () => (await database.run(newer, [first])).length === 1;
+    await until('there is another', another);
+    const later = await created();
+    assert.ok(later);
+    assert.notEqual(await buildOf(later), first);
     await follower.stop();
   });
 
@@ -182,6 +186,9 @@ suite('computers from builds', () => {
 const running = sql(`SELECT FROM builds WHERE status = 'running'`);
 // As if its parent's image had been another one.
 const ageBuild = sql(`UPDATE builds SET build_key = 'of before' WHERE id = $1`);
+const newer = sql(`
+  SELECT FROM builds b JOIN builds old USING (doc_digest)
+  WHERE old.id = $1 AND b.seq > old.seq AND b.status = 'succeeded'`);
 const digestOf = sql('SELECT doc_digest FROM builds WHERE id = $1');
 const buildIds = sql('SELECT build_id FROM computers WHERE id = $1');
 const systemBuilds = sql('SELECT FROM builds WHERE account_id IS NULL');

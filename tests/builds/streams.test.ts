@@ -7,14 +7,7 @@ import { BuildStream } from '../../packages/server/app/build-stream.ts';
 import { findBuild } from '../../packages/server/db/builds.ts';
 import { only, sql } from '../../packages/server/db/database.ts';
 import { assertRefused } from '../support/assertions.ts';
-import {
-  begun,
-  built,
-  documentOf,
-  endSlowly,
-  newDocument,
-  slowDocument,
-} from '../support/builds.ts';
+import { begun, built, endSlowly, newDocument, slowDocument } from '../support/builds.ts';
 import { BuildEvents } from '../support/build-events.ts';
 import { startService, type TestOptions, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
@@ -34,11 +27,28 @@ suite('streams of builds', () => {
   const streamsOf = async ({ database }: TestService, account: string) =>
     only(await database.run<{ count: number }>(open, [account])).count;
 
-  test('Part 6.3: what moves is told as it moves, to two clients alike, and the end once', async () => {
+  test('Part 6.3: what moves is told as it moves, to two clients alike, and the end once', async (t) => {
     const { account, as, key } = await service.account();
-    const steps = [{ run: 'sleep 1' }, { run: 'sleep 1' }];
-    const { id } = await begun(as, documentOf(account.id, steps));
+    // It stands still before its steps and behind them until both clients were told of that.
+    const [ahead, behind] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { engine } = service.host;
+    const [start, stop] = [engine.start.bind(engine), engine.stop.bind(engine)];
+    t.mock.method(engine, 'start', async (...call: Parameters<typeof start>) => {
+      await ahead.promise;
+      await start(...call);
+    });
+    t.mock.method(engine, 'stop', async (...call: Parameters<typeof stop>) => {
+      await behind.promise;
+      await stop(...call);
+    });
+    const { id } = await begun(as, newDocument(account.id));
     const clients = [1, 2].map(() => BuildEvents.open(service, key.raw, id));
+    for (const events of clients) await events.first();
+    ahead.resolve();
+    for (const { all } of clients) {
+      await until('the steps are done', () => all.some(({ data }) => data.phase === 'publishing'));
+    }
+    behind.resolve();
     for (const events of clients) {
       const all = await events.ended();
       assert.equal(all.at(-1)?.type, 'done');
@@ -219,7 +229,8 @@ suite('streams of builds', () => {
   });
 
   test('Part 6.3: a service that stops says so, and the build is followed by the next one', async () => {
-    const other = await limited({});
+    // With time for the last words, however slow the machine.
+    const other = await startService({ simulated: true });
     const beside = await other.beside();
     const { account, as, key } = await other.account();
     const { id } = await begun(beside.as(key.raw), slowDocument(account.id));

@@ -7,6 +7,7 @@ import { basePath } from '../../packages/contract/routes.ts';
 import type { Client } from '../support/client.ts';
 import { Ground, type ServiceProcess } from '../support/process.ts';
 import { startService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { type RawAnswer, RawConnection } from './raw-connection.ts';
 import { Verdict } from './verdict.ts';
 
@@ -41,6 +42,14 @@ suite('single attacks', { timeout: 300_000 }, () => {
   };
   const names = async () =>
     (await as.get('/workspaces')).body.map(({ name }: { name: string }) => name);
+
+  /** How often the description of the API was answered, whether anybody has read it or not. */
+  const descriptions = async () => {
+    const { text } = await target.as().get(`${target.origin}/metrics`);
+    return Number(
+      /^cubicle_http_answers_total\{route="openapi.json".* (\d+)$/m.exec(text)?.[1] ?? 0,
+    );
+  };
 
   /** Sends it all at once, says no more, and reads every answer there is. */
   async function exchange(...parts: string[]): Promise<RawAnswer[]> {
@@ -77,10 +86,11 @@ suite('single attacks', { timeout: 300_000 }, () => {
     const connection = await open();
     connection.socket.pause();
     const half = 'x'.repeat(50_000);
+    const earlier = await descriptions();
     connection.write(get('/openapi.json').repeat(3));
     connection.write(get('/openapi.json', `Content-Length: ${2 * half.length}`) + half);
     // The upload is answered before it is complete, so it is the last to be answered.
-    await setTimeout(300);
+    await until('all four are answered', async () => (await descriptions()) === earlier + 4);
     connection.write(half + get('/openapi.json').repeat(10_000));
     await setTimeout(300);
     connection.socket.resume();

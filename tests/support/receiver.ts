@@ -45,7 +45,8 @@ export class Receiver {
     answer: Answering = status(200),
     certificate: Certificate = authority.issue({ names: ['127.0.0.1', 'receiver.example'] }),
   ): Promise<Receiver> {
-    const server = createServer({ ...certificate });
+    // A connection is kept for as long as a sender does.
+    const server = createServer({ ...certificate, keepAliveTimeout: 60_000 });
     const receiver = new Receiver(server, answer);
     server.on('request', (request, response) => receiver.#take(request, response));
     server.on('secureConnection', () => (receiver.connections += 1));

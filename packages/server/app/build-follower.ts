@@ -76,7 +76,10 @@ export class BuildFollower {
   }
 
   async takeUp(): Promise<void> {
-    for (const { id } of await takeUpBuilds(this.#database, holdS, 10)) this.follow(id);
+    for (const { id } of await takeUpBuilds(this.#database, holdS, 10)) {
+      // One that this process is still ordering has its lease back, and its host does not know of it yet.
+      if (!this.#held.has(id)) this.follow(id);
+    }
   }
 
   /** Builds go on; another process may follow them at once. */

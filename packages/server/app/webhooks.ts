@@ -28,6 +28,8 @@ export interface WebhooksParts {
   readonly vault: Vault;
   readonly check: AddressCheck;
   readonly date: () => Date;
+  /** What this process still had to send of it, as it stood, is sent no more. */
+  readonly changed: (id: string) => void;
 }
 
 const hourMs = 3_600_000;
@@ -79,12 +81,12 @@ export class Webhooks {
 
   /** Rules 8 and 9. */
   async update(authority: Authority, id: string, change: WebhookChange): Promise<Webhook> {
-    const { database, date } = this.#parts;
+    const { database, date, changed } = this.#parts;
     await this.#row(authority, id);
     const needsPlan = change.url !== undefined || change.enabled === true;
     if (needsPlan) await requirePlan(database, authority.accountId);
     const url = change.url === undefined ? undefined : await this.#accepted(change.url);
-    return this.#change(authority, id, async (tx) => {
+    const webhook = await this.#change(authority, id, async (tx) => {
       if (needsPlan) await requirePlan(tx, authority.accountId);
       const now = date();
       if (change.enabled === true) await store.enableWebhooks(tx, [id], now);
@@ -97,6 +99,8 @@ export class Webhooks {
       };
       return webhookOf(await store.updateWebhook(tx, id, fields, now));
     });
+    changed(id);
+    return webhook;
   }
 
   async delete(authority: Authority, id: string): Promise<{ ok: true }> {
@@ -104,6 +108,7 @@ export class Webhooks {
     await changeAs(this.#parts.database, authority, 'member', async (tx) => {
       if (!(await store.deleteWebhook(tx, authority, id))) throw new Refusal('webhook_unknown');
     });
+    this.#parts.changed(id);
     return { ok: true };
   }
 
@@ -111,12 +116,14 @@ export class Webhooks {
   async rotate(authority: Authority, id: string): Promise<WebhookWithSecret> {
     const secret = newSecret();
     const sealed = await this.#parts.vault.seal(secret, aboutWebhook(id));
-    return this.#change(authority, id, async (tx) => {
+    const webhook = await this.#change(authority, id, async (tx) => {
       const now = this.#parts.date();
       const until = new Date(now.getTime() + limits.webhookHours * hourMs);
       const row = await store.rotateSecret(tx, id, sealed, until, now);
       return { ...webhookOf(row), secret: secretText(secret) };
     });
+    this.#parts.changed(id);
+    return webhook;
   }
 
   /** Rule 12. */

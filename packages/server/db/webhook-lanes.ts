@@ -209,11 +209,20 @@ export async function writeUnsent(
   await db.run(unsent, [ids, holder, now]);
 }
 
+// Their lanes fall due at once, for what is pending is dropped whenever it would have been.
 const disableFailing = sql(`
-  UPDATE webhooks SET enabled = false, disabled_reason = 'failing', disabled_at = $2, updated_at = $2
-  WHERE id = ANY($1) AND enabled AND (id = ANY($3)
-    OR greatest(coalesce(last_success_at, '-infinity'), enabled_at) <= $4)
-  RETURNING id`);
+  WITH disabled AS (
+    UPDATE webhooks SET enabled = false, disabled_reason = 'failing', disabled_at = $2, updated_at = $2
+    WHERE id = ANY($1) AND enabled AND (id = ANY($3)
+      OR greatest(coalesce(last_success_at, '-infinity'), enabled_at) <= $4)
+    RETURNING id
+  ), due AS (
+    UPDATE webhook_lanes SET due_at = $2 WHERE webhook_id IN (
+      SELECT webhook_id FROM webhook_lanes
+      WHERE webhook_id IN (SELECT id FROM disabled) AND due_at > $2
+      ORDER BY webhook_id FOR NO KEY UPDATE)
+  )
+  SELECT id FROM disabled`);
 const dropSome = sql(`
   UPDATE webhook_deliveries SET state = 'dropped', next_at = NULL, last_error = $2
   WHERE id IN (
@@ -255,10 +264,13 @@ export async function disableFailingWebhooks(
 const lockHeld = sql(`
   SELECT webhook_id FROM webhook_lanes WHERE webhook_id = ANY($1) AND holder = $2
   ORDER BY webhook_id FOR UPDATE`);
-// The next row that falls due is one look into the index. A lane with more to do stands behind the others.
+// The next row that falls due is one look into the index. A lane with more to do stands behind the others, and
+// one that was disabled for failing since its holder last looked has to drop what is pending now.
 const letGo = sql(`
   UPDATE webhook_lanes l SET holder = NULL, held_until = '-infinity',
-    due_at = coalesce((SELECT greatest($2, next_at) FROM webhook_deliveries d
+    due_at = coalesce((SELECT CASE WHEN EXISTS (SELECT FROM webhooks w
+        WHERE w.id = l.webhook_id AND w.disabled_reason = 'failing') THEN $2 ELSE greatest($2, next_at) END
+      FROM webhook_deliveries d
       WHERE d.webhook_id = l.webhook_id AND d.state = 'pending' ORDER BY next_at, seq LIMIT 1), 'infinity')
   WHERE webhook_id = ANY($1)`);
 

@@ -157,7 +157,11 @@ export class Dispatcher {
     if (taken.length === 0) return;
     // Those held before were renewed at least this lately, and these are newer.
     if (this.#lanes.size === 0) this.#safeUntil = now + leaseMs;
-    for (const id of taken) this.#lanes.set(id, new Lane(id, now));
+    for (const id of taken) {
+      const lapsed = this.#lanes.get(id);
+      if (lapsed !== undefined) this.#abandon(lapsed);
+      this.#lanes.set(id, new Lane(id, now));
+    }
     if (taken.length === most) this.#mayTake = this.#again = true;
   }
 
@@ -312,6 +316,8 @@ export class Dispatcher {
       const still = await renewLanes(this.#parts.database, this.#holder, ids);
       for (const lane of held) if (!still.has(lane.id)) this.#abandon(lane);
       this.#safeUntil = asked + leaseMs;
+      // What was not begun while that was uncertain waits for nothing else.
+      for (const lane of this.#lanes.values()) this.#send(lane);
     } catch (error) {
       this.#parts.log(error);
     }
