@@ -127,6 +127,17 @@ test('a command that takes too long is told so, runs on, and its output is lost'
   assert.equal((await rig.exec('echo well')).stdout.toString(), 'well\n');
 });
 
+test('a command that timed out while the guest stood still is run when it goes on', async (t) => {
+  const rig = await Rig.of(t);
+  const went = rig.at('files', 'went');
+  rig.agent?.kill('SIGSTOP');
+  const result = await rig.links.exec(context, computer, { command: `touch ${went}` }, 50);
+  rig.agent?.kill('SIGCONT');
+  assert.equal(good(result).timedOut, true);
+  await until('the command ran', () => readFile(went));
+  assert.equal((await rig.exec('echo well')).stdout.toString(), 'well\n');
+});
+
 test('a caller that gives up is told at once and the command runs on', async (t) => {
   const rig = await Rig.of(t);
   const went = rig.at('files', 'went');
