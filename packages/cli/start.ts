@@ -75,19 +75,24 @@ function hear(
 function welcome(settings: Settings, server: RunningServer, computers: boolean): void {
   const { baseUrl, firstAccount } = server;
   const keyFile = relative(process.cwd(), firstKeyPath(settings.dataDir));
-  say('');
-  say(`Cubicle is ready at ${baseUrl}`);
-  say(`Reference: ${new URL('/docs', baseUrl).href}`);
+  const lines = [
+    '',
+    `Cubicle is ready at ${baseUrl}`,
+    `Reference: ${new URL('/docs', baseUrl).href}`,
+  ];
   if (firstAccount !== undefined) {
     const { raw } = firstAccount.key;
-    say('');
-    say(`Your first API key, shown this once (kept in ${keyFile}):`);
-    say(`  ${raw}`);
-    say(computers ? 'Your first computer:' : 'Try it:');
     const what = computers ? `/computers -d '{"size": "small"}'` : '/whoami';
-    say(`  curl -H "Authorization: Bearer ${raw}" ${baseUrl}${what}`);
+    lines.push(
+      '',
+      `Your first API key, shown this once (kept in ${keyFile}):`,
+      `  ${raw}`,
+      computers ? 'Your first computer:' : 'Try it:',
+      `  curl -H "Authorization: Bearer ${raw}" ${baseUrl}${what}`,
+    );
   } else if (server.firstKeyKept) {
-    say(`The first API key is in ${keyFile}.`);
+    lines.push(`The first API key is in ${keyFile}.`);
   }
-  say('');
+  // At once: a program that waits for the address finds the key beside it.
+  say([...lines, ''].join('\n'));
 }

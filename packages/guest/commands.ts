@@ -52,6 +52,8 @@ export class Commands {
 
   /** Answers when the command ends. A host that gives up before lets it run on. */
   async exec(channel: Channel, { session }: Asked<'exec'>): Promise<void> {
+    // One that timed out before an agent that stood still had heard of it runs all the same.
+    channel.keepWhole();
     const body = await readBody(channel);
     const command = await this.#start(body, session);
     await Promise.race([command.exited, channel.until(() => channel.abandoned)]);

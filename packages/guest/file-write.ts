@@ -36,10 +36,10 @@ export async function writeFile(
   const inFolder = `/proc/self/fd/${folder.fd}`;
   const temporary = `.cubicle-${randomName(8)}`;
   let done: (() => void) | undefined;
+  let bytes: number;
   try {
     done = options.uploads.begin(join(target.folder, temporary));
     const file = await open(join(inFolder, temporary), 'wx', 0o600);
-    let bytes: number;
     try {
       bytes = await receive(channel, file, asked.most);
       await own(file, target, options);
@@ -48,13 +48,8 @@ export async function writeFile(
       await file.close();
     }
     const place = join(inFolder, target.name);
-    if (asked.create_only) {
-      await linkOnly(join(inFolder, temporary), place);
-      // Before it is told: whoever looks then finds one name of it.
-      await unlink(join(inFolder, temporary)).catch(() => {});
-    } else await rename(join(inFolder, temporary), place);
-    channel.accept(encodeMessage({ bytes }));
-    channel.end();
+    if (asked.create_only) await linkOnly(join(inFolder, temporary), place);
+    else await rename(join(inFolder, temporary), place);
   } catch (error) {
     // The folder is there: it is one of the kernel's, or was removed meanwhile.
     if (errorCode(error) === 'ENOENT') throw new Refused('denied', { detail: 'ENOENT' });
@@ -64,6 +59,9 @@ export async function writeFile(
     done?.();
     await folder.close();
   }
+  // Last: whoever hears of it finds nothing beside the file.
+  channel.accept(encodeMessage({ bytes }));
+  channel.end();
 }
 
 async function findTarget(path: string, createOnly: boolean, links = 0): Promise<Target> {

@@ -68,8 +68,9 @@ export class DesktopWatch {
   }
 
   get ready(): boolean {
-    // What the watch has not told yet is told by it in a moment; a greeting says what is so now.
-    return existsSync(this.#file);
+    // A greeting says what is so now, and the watch what differs from it later.
+    this.#ready = existsSync(this.#file);
+    return this.#ready;
   }
 
   close(): void {

@@ -118,7 +118,7 @@ suite('secrets at rest', () => {
       DATABASE_URL: settings['DATABASE_URL'] as string,
       CUBICLE_LOG: 'error',
     });
-    assert.match(other.stderr, /is not the keyring of this service/);
+    await until('it says why', () => /is not the keyring of this service/.test(other.stderr));
     const wrong = other.as(key);
     const refused = await wrong.post('/secrets', { name: 'b', value: value(1) });
     assertRefused(refused, 503);

@@ -10,6 +10,7 @@ import type { Route } from '../../packages/contract/route.ts';
 import { basePath, routes } from '../../packages/contract/routes.ts';
 import { assertRequestId } from '../support/assertions.ts';
 import { type Environment, Ground, root, type ServiceProcess } from '../support/process.ts';
+import { until } from '../support/until.ts';
 
 const run = promisify(execFile);
 
@@ -177,12 +178,16 @@ suite('a start that cannot be', () => {
   }
 });
 
-/** Free a moment ago, which is as good as it gets. */
+/** Free a moment ago, and none that the system gives to whoever asks for any. */
 async function freePort(): Promise<number> {
-  const holder = createServer().listen(0, '127.0.0.1');
-  await once(holder, 'listening');
-  const { port } = holder.address() as AddressInfo;
-  holder.close();
-  await once(holder, 'close');
-  return port;
+  const given = await readFile('/proc/sys/net/ipv4/ip_local_port_range', 'utf8');
+  const [least, first] = [1_024, Number.parseInt(given, 10)];
+  return until('a port is free', async () => {
+    const port = least + Math.floor(Math.random() * (first - least));
+    const holder = createServer().listen(port, '127.0.0.1');
+    await once(holder, 'listening');
+    holder.close();
+    await once(holder, 'close');
+    return port;
+  });
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import pg from 'pg';
 import { openEmbeddedPostgres } from '../../packages/server/postgres/embedded.ts';
@@ -77,7 +78,10 @@ test('Part 7: a database that takes no connections is 503, not 500', async (t) =
   const server = await superuser(t);
   const name = /test_\w+/.exec(kept.url)?.[0] ?? '';
   await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
-  await endConnections(server, name);
+  await until('none is left that was let in just before', async () => {
+    await endConnections(server, name);
+    return (await service.health()).status === 503;
+  });
   await callsWhileAway(service, key);
   await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
   await servesAgain(service, key);
@@ -138,7 +142,7 @@ test('Part 7: a database that stands still is 503 and no call hangs', async (t) 
   const service = await ground.start(await ground.folder());
   const { key } = service.firstKey();
   assert.equal((await service.as(key).post('/workspaces', { name: 'moving' })).status, 200);
-  const thaw = freeze(t, service.dataDir);
+  const thaw = await freeze(t, service.dataDir);
   await callsWhileAway(service, key);
   thaw();
   await servesAgain(service, key);
@@ -149,7 +153,7 @@ test('SIGTERM ends the service also while its database stands still', async (t) 
   const folder = await ground.folder();
   const database = await openEmbeddedPostgres({ dataDir: folder, role: 'service', say: () => {} });
   const service = await ground.start(await ground.folder(), { DATABASE_URL: database.url });
-  const thaw = freeze(t, folder);
+  const thaw = await freeze(t, folder);
   try {
     assert.equal((await unhung('the end', service.kill('SIGTERM'))).code, 0);
   } finally {
@@ -158,15 +162,31 @@ test('SIGTERM ends the service also while its database stands still', async (t) 
   }
 });
 
-/** Stops every process of the database in its tracks. */
-function freeze(t: TestContext, dataDir: string): () => void {
-  const pids = databaseProcesses(dataDir);
+/** Stops every process of the database in its tracks, those included that are just being started. */
+async function freeze(t: TestContext, dataDir: string): Promise<() => void> {
+  const pids: number[] = [];
   const thaw = () => {
     for (const pid of pids.splice(0)) signal(pid, 'SIGCONT');
   };
   t.after(thaw);
-  for (const pid of pids) signal(pid, 'SIGSTOP');
+  await until('the database stands still', () => {
+    // Looked at first: from then on none of them starts another.
+    const still = pids.length > 0 && pids.every(standsStill);
+    const more = databaseProcesses(dataDir).filter((pid) => !pids.includes(pid));
+    for (const pid of more) signal(pid, 'SIGSTOP');
+    pids.push(...more);
+    return still && more.length === 0;
+  });
   return thaw;
+}
+
+/** One that is gone stands still as well. */
+function standsStill(pid: number): boolean {
+  try {
+    return /\) [TZ] [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    return true;
+  }
 }
 
 async function superuser(

@@ -143,8 +143,9 @@ test('background output is cut at 16 MiB, to the byte, and the command runs on',
 /** Every process number that the command wrote down. */
 async function written(file: string, count: number): Promise<number[]> {
   return until(`${count} processes told their numbers`, async () => {
-    const pids = (await readFile(file, 'utf8')).trim().split('\n').map(Number);
-    return pids.length === count && pids;
+    // The file is there a moment before what is written to it.
+    const lines = (await readFile(file, 'utf8')).split('\n').slice(0, -1);
+    return lines.length === count && lines.map(Number);
   });
 }
 
@@ -159,7 +160,7 @@ for (const group of ['with a cgroup', 'without one']) {
       `setsid bash -c '${tell}' &`,
       // Twice forked and in a session of its own: its parent is no longer of the tree.
       `(setsid bash -c '${tell}' </dev/null >/dev/null 2>&1 &)`,
-      `echo $$ >>${pids}; echo tail; sleep 600; echo never`,
+      `echo tail; echo $$ >>${pids}; sleep 600; echo never`,
     ].join('\n');
     const { pid, executionId } = await rig.start(command);
     const all = await written(pids, 4);

@@ -127,6 +127,17 @@ test('a command that takes too long is told so, runs on, and its output is lost'
   assert.equal((await rig.exec('echo well')).stdout.toString(), 'well\n');
 });
 
+test('a command that timed out while the guest stood still is run when it goes on', async (t) => {
+  const rig = await Rig.of(t);
+  const went = rig.at('files', 'went');
+  rig.agent?.kill('SIGSTOP');
+  const result = await rig.links.exec(context, computer, { command: `touch ${went}` }, 50);
+  rig.agent?.kill('SIGCONT');
+  assert.equal(good(result).timedOut, true);
+  await until('the command ran', () => readFile(went));
+  assert.equal((await rig.exec('echo well')).stdout.toString(), 'well\n');
+});
+
 test('a caller that gives up is told at once and the command runs on', async (t) => {
   const rig = await Rig.of(t);
   const went = rig.at('files', 'went');
@@ -157,14 +168,21 @@ test('a daemon that holds the output does not hold the answer, and is not killed
   assert.equal(result.stdout.toString(), 'started\n');
   await writeFile(go, '');
   // More than a pipe holds: somebody must still be reading it.
-  assert.equal(await until('the daemon wrote it all', async () => readFile(log, 'utf8')), '0\n');
+  const told = await until('the daemon wrote it all', async () => {
+    const text = await readFile(log, 'utf8');
+    return text !== '' && text;
+  });
+  assert.equal(told, '0\n');
 });
 
 test('a daemon that never stops writing does not spoil the answer, nor keep anything', async (t) => {
   const rig = await Rig.of(t);
   for (let i = 0; i < 5; i += 1) {
+    const begun = rig.at('files', `begun-${i}`);
     // Its first argument names the folder, so that it is found and ended with the test.
-    const { stdout, stdoutBytes } = await rig.exec(`yes ${rig.folder} & sleep 0.05; exit 0`);
+    const daemon = `(echo begun; touch ${begun}; exec yes ${rig.folder}) &`;
+    const wait = `while [ ! -e ${begun} ]; do sleep 0.02; done`;
+    const { stdout, stdoutBytes } = await rig.exec(`${daemon} ${wait}; sleep 0.05; exit 0`);
     assert.equal(stdout.length, stdoutBytes);
     assert.ok(stdoutBytes > 0);
   }

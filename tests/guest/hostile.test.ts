@@ -385,18 +385,21 @@ test('an agent that reads nothing makes the host keep nothing', async (t) => {
 
 test('one that never greets is put down, and takes nobody’s place', async (t) => {
   const rig = await Rig.of(t, { helloMs: 50 });
+  // The agent itself may have been late before it got in.
+  const before = violations(rig);
   const silent = await FakeAgent.of(rig, { greet: false });
   await silent.ended();
-  assert.deepEqual(violations(rig), ['late']);
+  assert.deepEqual(violations(rig), [...before, 'late']);
   const half = await FakeAgent.of(rig, { greet: false });
   half.socket.write(frameHeader('hello', 0, 0, 1_000).subarray(0, 7));
   await half.ended();
-  assert.deepEqual(violations(rig), ['late', 'late']);
+  assert.deepEqual(violations(rig), [...before, 'late', 'late']);
   assert.equal((await rig.exec('echo well')).stdout.toString(), 'well\n');
 });
 
 test('few may be about to greet at once; the rest are turned away', async (t) => {
-  const rig = await Rig.of(t);
+  // Nobody is put down for being late.
+  const rig = await Rig.of(t, { helloMs: 600_000 });
   const waiting = await Promise.all(
     Array.from({ length: 10 }, () => FakeAgent.of(rig, { greet: false })),
   );

@@ -77,8 +77,12 @@ test('a lost connection loses no background command, no byte, and no exit code',
   cable.mend();
   await unhung('the agent is back', rig.links.whenConnected(context, computer));
   assert.ok(events() >= before + 2);
-  const ended = rig.links.execution(computer, slow.executionId);
-  assert.deepEqual([ended?.status, ended?.exitCode], ['exited', 7]);
+  // Told by the greeting, or right after one that was on its way already.
+  const ended = await until('its end is told', () => {
+    const execution = rig.links.execution(computer, slow.executionId);
+    return execution?.status !== 'running' && execution;
+  });
+  assert.deepEqual([ended.status, ended.exitCode], ['exited', 7]);
   const last = await rig.drain(slow.pid);
   assert.deepEqual([last.stdout, last.exitCode], ['after\n', 7]);
 });

@@ -2,8 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { rmSync, writeFileSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'node:test';
+import { DesktopWatch } from '../../packages/guest/session.ts';
 import { unhung, until } from '../support/until.ts';
 import { computer, context, failure, good, Rig } from './rig.ts';
 
@@ -117,6 +121,23 @@ test('an agent that comes to a ready desktop says so in its greeting', async (t)
   assert.equal(rig.links.ready(computer), true);
   await rig.killAgent();
   await until('the host no longer knows', () => !rig.links.ready(computer));
+});
+
+test('a desktop that a greeting called ready and that is gone at once is told as gone', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'cubicle-session-'));
+  const file = join(folder, 'desktop-ready');
+  const told: boolean[] = [];
+  const watch = new DesktopWatch(file, (ready) => told.push(ready));
+  t.after(async () => {
+    watch.close();
+    await rm(folder, { recursive: true });
+  });
+  // Before the watch has a turn.
+  writeFileSync(file, '');
+  assert.equal(watch.ready, true);
+  rmSync(file);
+  await until('it is told', () => told.length > 0);
+  assert.deepEqual(told, [false]);
 });
 
 test('waiting ends with its signal', async (t) => {

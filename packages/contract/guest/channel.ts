@@ -51,6 +51,9 @@ export class Channel {
   #said: 'open' | 'ended' | 'reset' = 'open';
   #heard: 'open' | 'ended' | 'reset' = 'open';
   #failure: { readonly cause: unknown } | undefined;
+  /** What was heard to its end stays good, though the other side gave up after it. */
+  #keepsWhole = false;
+  #whole = false;
   #news: PromiseWithResolvers<void> | undefined;
   /** Called once: when the channel fails, and at the host also when the agent has had its last word. */
   onOver: (() => void) | undefined;
@@ -69,6 +72,11 @@ export class Channel {
   /** The other side gave up, or the link is gone: for an agent, nobody waits for an answer. */
   get abandoned(): boolean {
     return this.#failure !== undefined;
+  }
+
+  /** Agent: takes all of what was sent even when the host, after its end, no longer waits. */
+  keepWhole(): void {
+    this.#keepsWhole = true;
   }
 
   async until(holds: () => boolean): Promise<void> {
@@ -92,7 +100,7 @@ export class Channel {
         this.#repay(piece.bytes.length + frameCost);
         return piece;
       }
-      if (this.#failure !== undefined) throw this.#failure.cause;
+      if (this.#failure !== undefined && !this.#kept) throw this.#failure.cause;
       if (this.#heard !== 'open') return undefined;
       await this.#change();
     }
@@ -191,6 +199,7 @@ export class Channel {
   #ended(): void {
     if (this.#side === 'host' && this.#answer === undefined) throw this.#disorder('end');
     this.#heard = 'ended';
+    this.#whole = true;
     // The agent has no use for more, so the host's last word comes at once.
     if (this.#side === 'host' && this.#said === 'open') this.#sayReset();
     this.#releaseIfDone();
@@ -240,9 +249,13 @@ export class Channel {
 
   #fail(cause: unknown): void {
     this.#failure ??= { cause };
-    this.#queue = [];
+    if (!this.#kept) this.#queue = [];
     this.#wake();
     this.#tellOver();
+  }
+
+  get #kept(): boolean {
+    return this.#keepsWhole && this.#whole;
   }
 
   #tellOver(): void {

@@ -15,12 +15,12 @@ import { DisplayError, type Trouble } from '../../../packages/guest/desktop/trou
 import { grab } from '../../../packages/guest/x11/picture/grab.ts';
 import { readKeyboard } from '../../../packages/guest/x11/input/keyboard-map.ts';
 import { describe as describeWindow } from '../../../packages/guest/x11/windows/window.ts';
-import { unhung } from '../../support/until.ts';
+import { unhung, until } from '../../support/until.ts';
 import { context } from './desktop-rig.ts';
 import { FakeServer, reply, setupAnswer } from './fake-server.ts';
 
 const ask = request(43, 0);
-/** Enough to be let in on a busy machine. */
+/** Enough to be let in, unless the machine stands still just then. */
 const hurriedMs = 1_500;
 
 function troubled(trouble: Trouble) {
@@ -31,7 +31,7 @@ type Talk = Parameters<typeof FakeServer.of>[1];
 
 async function connected(t: TestContext, talk: Talk, patienceMs = 60_000) {
   const { path } = await FakeServer.of(t, talk);
-  const connection = await Connection.open({ path, patienceMs });
+  const connection = await until('we are let in', () => Connection.open({ path, patienceMs }));
   t.after(() => connection.close());
   return connection;
 }

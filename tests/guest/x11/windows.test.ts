@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
 import { actOnWindow } from '../../../packages/guest/x11/windows/window-actions.ts';
+import { pause } from '../../../packages/guest/desktop/waiting.ts';
 import { shortened } from '../../../packages/guest/desktop/window-text.ts';
 import type { WindowInfo } from '../../../packages/guest/desktop/window.ts';
 import { listWindows } from '../../../packages/guest/x11/windows/window-list.ts';
@@ -98,6 +99,21 @@ test('every action does what it says', { skip }, async (t) => {
   assert.deepEqual(await act(id, { action: 'close' }), { gone: true, window: null });
   assert.deepEqual(await list(), []);
   await assert.rejects(act(id, { action: 'focus' }), { trouble: 'unknown' });
+});
+
+test('a window manager that is busy for a while is waited for', { skip }, async (t) => {
+  const { window } = await opened(t, 'patient', '-geometry', '60x15+300+200');
+  const belated = async (asked: Parameters<typeof act>[1]) => {
+    rig.manager?.kill('SIGSTOP');
+    const acting = act(window.id, asked);
+    await pause(context, 1_500);
+    rig.manager?.kill('SIGCONT');
+    return boxOf((await acting).window as WindowInfo);
+  };
+  const moved = await belated({ action: 'move', x: 77, y: 88 });
+  assert.deepEqual(moved, { ...boxOf(window), x: 77, y: 88 });
+  const maximized = await belated({ action: 'maximize' });
+  assert.deepEqual(maximized, { x: 0, y: 0, width: 1280, height: 800 });
 });
 
 test('windows that are not there, and one that does not close', { skip }, async (t) => {

@@ -11,6 +11,10 @@ import { becomes } from '../../desktop/waiting.ts';
 
 /** One that does not know the question is waited for in vain. */
 const answerMs = 400;
+/** One that does is busy, or is not given the processor. */
+const busyMs = 5_000;
+/** It knows some eighty. */
+const mostSupported = 1_024;
 const clientMessage = 33;
 /** SubstructureRedirect and SubstructureNotify: for the window manager. */
 const forManager = 0x180000;
@@ -28,18 +32,26 @@ export function tellManager(
 }
 
 export async function managerSettled(context: Context, connection: Connection): Promise<void> {
-  const { _NET_REQUEST_FRAME_EXTENTS: question, _NET_FRAME_EXTENTS: answer } = await atoms(
-    context,
-    connection,
-    ['_NET_REQUEST_FRAME_EXTENTS', '_NET_FRAME_EXTENTS'],
-  );
+  const {
+    _NET_REQUEST_FRAME_EXTENTS: question,
+    _NET_FRAME_EXTENTS: answer,
+    _NET_SUPPORTED: supported,
+  } = await atoms(context, connection, [
+    '_NET_REQUEST_FRAME_EXTENTS',
+    '_NET_FRAME_EXTENTS',
+    '_NET_SUPPORTED',
+  ]);
   const window = createWindow(connection, 0);
   try {
     tellManager(connection, window, question, []);
-    await becomes(context, answerMs, async () => {
+    const answered = async () => {
       const extents = await readWords(context, connection, window, answer, 4);
       return extents.length === 4;
-    });
+    };
+    if (await becomes(context, answerMs, answered)) return;
+    const { root } = connection.setup;
+    const known = await readWords(context, connection, root, supported, mostSupported);
+    if (known.includes(question)) await becomes(context, busyMs, answered);
   } finally {
     destroyWindow(connection, window);
   }

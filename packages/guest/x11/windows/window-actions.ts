@@ -16,6 +16,8 @@ import { readStack } from './window-list.ts';
 /** A window manager does what it does in some milliseconds; a program may ask before it closes. */
 const effectMs = 1_000;
 const closeMs = 5_000;
+/** For what the display has yet to tell a window manager that was busy. */
+const belatedMs = 250;
 /** So many looks, 15 ms apart, that show the same. */
 const looksAtRest = 3;
 const names = [
@@ -122,7 +124,7 @@ class Acting {
 
   async focus(): Promise<void> {
     this.#tell('_NET_ACTIVE_WINDOW', fromUser, 0, 0);
-    await this.#comes(effectMs, async () => {
+    await this.#effect(async () => {
       const { active } = await readStack(this.#context, this.#connection);
       return active === this.#window;
     });
@@ -136,7 +138,7 @@ class Acting {
   async minimize(): Promise<void> {
     const { _NET_WM_STATE_HIDDEN: hidden } = this.#known;
     this.#tell('WM_CHANGE_STATE', iconic);
-    await this.#comes(effectMs, async () => (await this.#states()).includes(hidden));
+    await this.#effect(async () => (await this.#states()).includes(hidden));
   }
 
   async maximize(): Promise<void> {
@@ -157,7 +159,7 @@ class Acting {
       across,
       fromUser,
     );
-    await this.#comes(effectMs, async () => {
+    await this.#effect(async () => {
       const now = await this.#states();
       return [down, across].every((state) => now.includes(state) === wanted);
     });
@@ -180,6 +182,13 @@ class Acting {
     };
     const flags = northWest | told.size | (fromUser << 12);
     this.#tell('_NET_MOVERESIZE_WINDOW', flags, 0, 0, inner.width, inner.height);
+  }
+
+  /** Time begins again when a window manager that was busy has heard what it was told. */
+  async #effect(look: () => Promise<boolean>): Promise<void> {
+    if (await this.#comes(effectMs, look)) return;
+    await managerSettled(this.#context, this.#connection);
+    await this.#comes(belatedMs, look);
   }
 
   #comes(ms: number, look: () => Promise<boolean>): Promise<boolean> {
