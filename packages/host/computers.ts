@@ -179,7 +179,10 @@ export class Computers {
     if (command.kind === 'restart' && instance.status === 'running') {
       this.#parts.ended(computer, 'restarted');
     }
-    const outcome = await power(context, engine, instance, command);
+    resident.changing = true;
+    const outcome = await power(context, engine, instance, command).finally(
+      () => delete resident.changing,
+    );
     if (outcome.outcome !== 'done') return outcome;
     const runs = outcome.status === 'running' && instance.status !== 'frozen';
     const again = instance.status === 'running' && command.kind === 'restart';
