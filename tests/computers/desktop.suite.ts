@@ -108,7 +108,9 @@ export function desktop(theGround: () => ComputerGround): void {
     assert.deepEqual([moved.x, moved.y], [40, 60]);
     const resized = (await act({ action: 'resize', width: 500, height: 300 })).window;
     assert.ok(Math.abs(resized.width - 500) < 40 && Math.abs(resized.height - 300) < 40);
-    const context = (await input({ action: 'move', x: 5, y: 5 }, '?context=1')).body.context;
+    const context = await until('the windows are told in time', async () => {
+      return (await input({ action: 'move', x: 5, y: 5 }, '?context=1')).body.context;
+    });
     assert.equal(context.focused.id, opened.id);
     assert.deepEqual(await act({ action: 'close' }), { ok: true, gone: true, window: null });
     assertRefused(
