@@ -41,8 +41,10 @@ export class Census {
     if (resident === undefined || !this.#isUnsure(resident)) return;
     const { status } = resident;
     const instance = await this.#engine.get(context, resident.instance);
-    // What was changed meanwhile is not judged by an old answer.
-    if (resident.status === status) await this.#found(computer, resident, instance?.status);
+    // As below: a command that came meanwhile knows better than the answer.
+    if (resident.status === status && resident.changing !== true) {
+      await this.#found(computer, resident, instance?.status);
+    }
   }
 
   note(resident: Resident, status: InstanceStatus): void {
@@ -51,7 +53,8 @@ export class Census {
     this.#events.became(resident.instance, statuses[status]);
   }
 
-  #isUnsure({ status, instance }: Resident): boolean {
+  #isUnsure({ status, instance, changing }: Resident): boolean {
+    if (changing === true) return false;
     return status === 'broken' || (status === 'running' && !this.#links.connected(instance));
   }
 
@@ -65,7 +68,7 @@ export class Census {
     const instances = await this.#engine.list(context);
     const seen = new Map(instances.map(({ id, status }) => [id, status]));
     for (const { computer, resident, status } of before) {
-      if (resident.status !== status) continue;
+      if (resident.status !== status || resident.changing === true) continue;
       await this.#found(computer, resident, seen.get(resident.instance));
     }
     this.#lookAgainAt = performance.now() + lookMs;

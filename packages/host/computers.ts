@@ -9,7 +9,7 @@ import type {
 } from '@cubicle/contract/host/api.ts';
 import { buildOf } from './builds/labels.ts';
 import { bootWithSecrets } from './deliveries.ts';
-import { type Context, EngineError, type InstanceStatus } from './engine/engine.ts';
+import { type Context, EngineError, type Instance, type InstanceStatus } from './engine/engine.ts';
 import { labelsOf, statuses } from './instances.ts';
 import { type ComputersParts, Making } from './making.ts';
 import { power, type PowerCommand } from './power.ts';
@@ -160,7 +160,7 @@ export class Computers {
   }
 
   async #power(context: Context, computer: string, command: PowerCommand): Promise<HostOutcome> {
-    const { engine, links, roster, events } = this.#parts;
+    const { engine, links, roster } = this.#parts;
     const resident = roster.get(computer);
     const instance = resident && (await engine.get(context, resident.instance));
     if (resident === undefined || instance === undefined) {
@@ -179,8 +179,24 @@ export class Computers {
     if (command.kind === 'restart' && instance.status === 'running') {
       this.#parts.ended(computer, 'restarted');
     }
-    const outcome = await power(context, engine, instance, command);
-    if (outcome.outcome !== 'done') return outcome;
+    resident.changing = true;
+    try {
+      const outcome = await power(context, engine, instance, command);
+      if (outcome.outcome === 'done') this.#note(computer, resident, instance, command, outcome);
+      return outcome;
+    } finally {
+      delete resident.changing;
+    }
+  }
+
+  #note(
+    computer: string,
+    resident: Resident,
+    instance: Instance,
+    command: PowerCommand,
+    outcome: Extract<HostOutcome, { outcome: 'done' }>,
+  ): void {
+    const { links, roster, events } = this.#parts;
     const runs = outcome.status === 'running' && instance.status !== 'frozen';
     const again = instance.status === 'running' && command.kind === 'restart';
     const boots = runs && (instance.status !== 'running' || again);
@@ -193,7 +209,6 @@ export class Computers {
     this.#parts.census.note(resident, enginesWord[outcome.status] ?? 'stopped');
     if (outcome.status === 'suspended') this.#parts.ended(computer, 'suspended');
     else if (outcome.status === 'stopped') this.#parts.ended(computer, 'stopped');
-    return outcome;
   }
 
   /** Once for the time that nobody used it, though suspending it may take several tries. */

@@ -14,8 +14,8 @@ const small: ScreenshotAsk = {
   format: 'jpeg',
   quality: 72,
 };
-/** A suspend does not wait longer for a guest that draws slowly. */
-const longestMs = 1_000;
+/** A suspend does not wait longer for a guest that draws slowly: 0.1 s is usual, seconds on a busy machine. */
+const longestMs = 5_000;
 /** A JPEG of 640 pixels' width has some tens of kilobytes; a guest may send anything. */
 const mostBytes = 1024 * 1024;
 

@@ -53,7 +53,7 @@ const copyMs = 1_800_000;
 const sparedDiskGb = 2;
 const roomMs = 5_000;
 /** How long a guest that was just reached may take to answer to its name. */
-const namingMs = 5_000;
+const namingMs = 20_000;
 /** Taking back what a failed create left. */
 const cleanUpMs = 60_000;
 

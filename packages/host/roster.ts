@@ -18,6 +18,8 @@ export interface Resident {
   delivered?: number;
   /** It boots, and nobody reaches it before it has its secrets. */
   awaitsSecrets?: boolean;
+  /** A command is changing how it runs: what the engine says meanwhile is half of the way. */
+  changing?: boolean;
   /** How many uses are under way. */
   uses: number;
   /** The last command's operation and its outcome: asked again, it is told and not repeated. */

@@ -16,6 +16,8 @@ export const noBrowser = existsSync(executablePath)
   : `there is no ${executablePath}; it comes with \`apt install chromium\``;
 
 const themes = ['light', 'dark'] as const;
+/** For all that is waited for: it tells a hang from a slow machine and nothing else. */
+const hangMs = 90_000;
 
 export function desktopPages(theGround: () => ComputerGround): void {
   let ground: ComputerGround;
@@ -23,7 +25,7 @@ export function desktopPages(theGround: () => ComputerGround): void {
   let id: string;
   before(async () => {
     ground = theGround();
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'], timeout: hangMs });
     id = await ground.desktop();
   });
   after(() => browser?.close());
@@ -118,15 +120,15 @@ export function desktopPages(theGround: () => ComputerGround): void {
     await one.page.click('text=Events');
     await one.page.click('text=Terminal');
     const lines = one.page.locator('#shell .xterm-rows');
-    await lines.getByText('user@').first().waitFor({ timeout: 60_000 });
+    await lines.getByText('user@').first().waitFor();
     await one.page.keyboard.type(
       'echo from-$((40+2)); touch ~/made-here; xclip -i < /etc/hostname\n',
     );
-    await lines.getByText('from-42', { exact: true }).waitFor({ timeout: 60_000 });
+    await lines.getByText('from-42', { exact: true }).waitFor();
     await shots([one], 'terminal');
     await one.page.click('text=Events');
     const events = one.page.locator('#events li');
-    await events.filter({ hasText: 'clipboard.changed' }).first().waitFor({ timeout: 60_000 });
+    await events.filter({ hasText: 'clipboard.changed' }).first().waitFor();
     await shots([one], 'events');
     one.assertQuiet(new URL(url).hash.replace('#token=', ''));
     for (const each of [one, other]) await each.page.close();
@@ -178,19 +180,20 @@ class Watched {
       viewport: { width: 1100, height: 720 },
     });
     const watched = new Watched(page, theme);
+    page.setDefaultTimeout(hangMs);
     await page.goto(url);
     return watched;
   }
 
   async connected(): Promise<void> {
-    await this.page.waitForSelector('#notice.away', { state: 'attached', timeout: 60_000 });
-    await this.page.waitForSelector('#screen canvas', { timeout: 60_000 });
+    await this.page.waitForSelector('#notice.away', { state: 'attached' });
+    await this.page.waitForSelector('#screen canvas');
   }
 
   /** A page too slow to read why it was cut off learns from its next look that the link is over. */
   async says(title: string | RegExp): Promise<void> {
     const heading = this.page.locator('#notice:not(.away) h1', { hasText: title });
-    await heading.waitFor({ timeout: 60_000 });
+    await heading.waitFor();
   }
 
   /** No complaint, nothing from elsewhere, and the credential in no request but the WebSocket's. */

@@ -108,7 +108,9 @@ export function desktop(theGround: () => ComputerGround): void {
     assert.deepEqual([moved.x, moved.y], [40, 60]);
     const resized = (await act({ action: 'resize', width: 500, height: 300 })).window;
     assert.ok(Math.abs(resized.width - 500) < 40 && Math.abs(resized.height - 300) < 40);
-    const context = (await input({ action: 'move', x: 5, y: 5 }, '?context=1')).body.context;
+    const context = await until('the windows are told in time', async () => {
+      return (await input({ action: 'move', x: 5, y: 5 }, '?context=1')).body.context;
+    });
     assert.equal(context.focused.id, opened.id);
     assert.deepEqual(await act({ action: 'close' }), { ok: true, gone: true, window: null });
     assertRefused(
@@ -144,8 +146,9 @@ export function desktop(theGround: () => ComputerGround): void {
     const text = 'Grüße\n世界 🎉';
     assert.equal((await ground.as.put(at, { text })).status, 200);
     assert.equal(await inDesktop('xclip -selection clipboard -out'), text);
+    // It goes to the background before the display has heard of it.
     await inDesktop('printf outside | xclip -selection clipboard > /dev/null 2>&1');
-    assert.deepEqual((await ground.as.get(at)).body, { text: 'outside' });
+    await until('it is read', async () => (await ground.as.get(at)).body.text === 'outside');
     assert.equal((await ground.as.put(at, { text: '' })).status, 200);
     assert.deepEqual((await ground.as.get(at)).body, { text: '' });
     for (const bad of [{ text: 'a'.repeat(65_537) }, { text: 'a\0' }, {}, { text: 7 }]) {
@@ -154,6 +157,7 @@ export function desktop(theGround: () => ComputerGround): void {
     await inDesktop(
       'head -c 200000 /dev/zero | tr "\\0" x | xclip -selection clipboard > /dev/null 2>&1',
     );
+    await until('it is too much', async () => (await ground.as.get(at)).status === 413);
     assertRefused(await ground.as.get(at), 413);
   });
 

@@ -243,7 +243,9 @@ export class ComputerGround {
   async close(): Promise<void> {
     try {
       await this.#service?.kill('SIGTERM');
-      assert.deepEqual(processesWith(`CUBICLE_DATA=${this.dataDir}`), [], 'processes were left');
+      const left = () => processesWith(`CUBICLE_DATA=${this.dataDir}`);
+      await until('its processes have ended', () => left().length === 0).catch(() => {});
+      assert.deepEqual(left(), [], 'processes were left');
       // Computers go on running without the service: it is us who end them.
       await erase(this.place);
     } finally {

@@ -40,11 +40,19 @@ export class GuestGroup {
     }, 0);
   }
 
+  /** A file of the guest's disk, which the host can read while the guest stands still. */
+  at(path: string): string {
+    return join(this.#disk, 'rootfs', path);
+  }
+
+  get #disk(): string {
+    const { alias, pool } = this.#place;
+    return join(alias, 'storage-pools', pool, 'containers', this.#instance);
+  }
+
   /** What its disk may take; on a pool of btrfs only. */
   async diskLimitBytes(): Promise<number> {
-    const { alias, pool } = this.#place;
-    const disk = join(alias, 'storage-pools', pool, 'containers', this.#instance);
-    const { stdout } = await run('btrfs', ['qgroup', 'show', '-r', '-f', '--raw', disk]);
+    const { stdout } = await run('btrfs', ['qgroup', 'show', '-r', '-f', '--raw', this.#disk]);
     return Number(stdout.trim().split('\n').at(-1)?.trim().split(/\s+/)[3]);
   }
 

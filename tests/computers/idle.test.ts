@@ -99,10 +99,13 @@ function idle(): void {
 
   test('wire-guest 0: what is in use stays: a running command, before or behind; looking is no use', async () => {
     const [driven, background, watched] = await Promise.all([create(5), create(5), create(5)]);
-    const command = 'while ! test -e /root/end; do sleep 0.05; done';
+    const command = 'touch /root/begun; while ! test -e /root/end; do sleep 0.05; done';
     const long = exec(driven, { command, timeout_s: 600 });
     const begun = await exec(background, { command, background: true });
     assert.equal(begun.status, 202, begun.text);
+    await until('the other one runs too', async () => {
+      return (await exec(driven, { command: 'test -e /root/begun' })).body.exit_code === 0;
+    });
     passed += 10 * minute;
     await until('it is looked at', async () => {
       await as.get(`/computers/${watched}/files/list?path=/`);

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -26,16 +27,18 @@ export function life(theGround: () => ComputerGround): void {
   const group = async () => new GuestGroup(ground.place, await ground.instanceOf(id));
 
   test('wire-computers 4, wire-guest 3: a created computer runs commands as root and shows a desktop', async () => {
-    const making = ground.create({ name: 'mine', size: 'small' });
-    let made: Awaited<typeof making> | undefined;
-    void making.then((done) => (made = done)).catch(() => {});
+    let busy = true;
+    const making = ground.create({ name: 'mine', size: 'small' }).finally(() => (busy = false));
+    // Whoever waits for it is told.
+    making.catch(() => {});
     const seen = new Set<string>();
-    while (made === undefined) {
+    while (busy) {
       for (const row of (await ground.as.get('/computers')).body) seen.add(row.status);
       await pause(50);
     }
     assert.ok(!seen.has('half-removed'), [...seen].join());
-    id = (await making).id;
+    const made = await making;
+    id = made.id;
     assert.equal((await ground.ended(made.operation_id)).state, 'succeeded');
     assert.equal(await ground.run(id, 'id --user; hostname'), `0\n${id}`);
     const failed = await ground.exec(id, 'echo no >&2; exit 3');
@@ -46,8 +49,11 @@ export function life(theGround: () => ComputerGround): void {
       await ground.run(id, 'echo $DISPLAY; xdotool getdisplaygeometry', desktop),
       ':0\n1280 800',
     );
+    // It goes to the background before the display has heard of it.
     await ground.run(id, 'printf seen | xclip -in -selection clipboard', desktop);
-    assert.equal(await ground.run(id, 'xclip -out -selection clipboard', desktop), 'seen');
+    await until('it can be pasted', async () => {
+      return (await ground.run(id, 'xclip -out -selection clipboard', desktop)) === 'seen';
+    });
     assert.notEqual(await ground.run(id, 'id --user', desktop), '0');
   });
 
@@ -124,14 +130,13 @@ export function life(theGround: () => ComputerGround): void {
 
   test('wire-computers 5, wire-guest 0: a suspended computer stands still until somebody uses it', async () => {
     await ground.run(id, 'echo kept > /root/kept');
-    const counter = 'n=0; while sleep 0.02; do n=$((n+1)); echo $n > /dev/shm/count; done';
+    const counter = 'while sleep 0.02; do printf . >> /root/count; done';
     await ground.as.post(`/computers/${id}/exec`, { command: counter, background: true });
-    const count = async () => Number(await ground.run(id, 'cat /dev/shm/count'));
+    const count = async () => Number(await ground.run(id, 'stat -c %s /root/count'));
     await until('it counts', async () => (await count()) > 0);
     const session = await ground.session(id);
     const guest = await group();
-    const [used, seen] = [guest.memoryBytes, await count()];
-    const began = performance.now();
+    const used = guest.memoryBytes;
     await ground.post(`/computers/${id}/suspend`);
     const { status, suspended, running_ram_mb, vnc } = await record();
     assert.deepEqual([status, running_ram_mb, vnc], ['suspended', 0, undefined]);
@@ -140,12 +145,11 @@ export function life(theGround: () => ComputerGround): void {
     assertRefused(await ground.as.get(`${fileOf(id, '/root/kept')}&no_wake=1`), 409, 'unavailable');
     assertRefused(await ground.as.get(`/computers/${id}/files/list?path=/`), 409, 'unavailable');
     assert.equal(await ground.status(id), 'suspended', 'looking wakes nobody');
-    const still = guest.cpuNs;
+    const now = () => ({ cpuNs: guest.cpuNs, counted: statSync(guest.at('/root/count')).size });
+    const still = now();
     await pause(500);
-    assert.equal(guest.cpuNs, still, 'it uses no processor');
+    assert.deepEqual(now(), still, 'it neither counts nor uses a processor');
     const woken = await count();
-    const slept = performance.now() - began;
-    assert.ok(woken - seen < slept / 40, `it counted from ${seen} to ${woken} in ${slept} ms`);
     assert.equal(await ground.session(id), session, 'the same session');
     await until('it counts on', async () => (await count()) > woken);
     await ground.post(`/computers/${id}/suspend`);

@@ -2,7 +2,7 @@
 // passwords; of pages that mean harm no more than is bounded.
 
 import assert from 'node:assert/strict';
-import { before, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { until } from '../support/until.ts';
 import type { ComputerGround } from './ground.ts';
 import { curiousPage, hostilePage, hungPage, usualPage } from './pages.ts';
@@ -39,7 +39,12 @@ export function pageContext(theGround: () => ComputerGround): void {
       id,
       'cd /srv/pages && (setsid python3 -m http.server --bind 127.0.0.1 8000 > /dev/null 2>&1 &)',
     );
+    await until('the pages are served', async () => {
+      return (await ground.exec(id, 'curl --silent --fail 127.0.0.1:8000/usual.html')).code === 0;
+    });
   });
+  // A page that hangs would keep a processor busy while other suites run.
+  after(() => ground.as.delete(`/computers/${id}`));
 
   const browse = (page: string) =>
     ground.run(
@@ -52,6 +57,8 @@ export function pageContext(theGround: () => ComputerGround): void {
     assert.equal(answer.status, 200, answer.text);
     return answer.body;
   };
+  /** What is on the desktop, once that is told in time. */
+  const onScreen = () => until('the windows are told', async () => (await told()).context);
   /** The page, once it is there. */
   const shown = (url: string) =>
     until(`the page ${url} is told`, async () => {
@@ -87,14 +94,14 @@ export function pageContext(theGround: () => ComputerGround): void {
 
   test('wire-guest 2: what a page shows is told with its places, but no password', async () => {
     await browse('usual.html');
-    // What is in its frame comes last.
+    // What is in its frame comes last; of a browser that is slow only a part is told.
     const dom = await until('all of it is there', async () => {
       const seen = await shown('usual');
-      return seen.elements.some(({ name }: Element) => name === 'Inner') ? seen : undefined;
+      const whole = seen.elements.some(({ name }: Element) => name === 'Inner') && !seen.truncated;
+      return whole ? seen : undefined;
     });
     assert.equal(dom.url, 'http://127.0.0.1:8000/usual.html');
     assert.equal(dom.title, 'Usual');
-    assert.equal(dom.truncated, false);
     assert.doesNotMatch(JSON.stringify(dom), /hunter2|sesame|unseen/);
     const lines = dom.elements.map(({ tag, role, name, text, href }: Element) =>
       [tag, role, name, text, href ?? ''].join('|'),
@@ -120,14 +127,15 @@ export function pageContext(theGround: () => ComputerGround): void {
     const { width } = named(await shown('usual'), 'Push');
     await told({ action: 'key', key: 'ctrl+plus' });
     await told({ action: 'key', key: 'ctrl+plus' });
+    // By both steps: 110 and 125 percent.
     await until(
       'the page is larger',
-      async () => named(await shown('usual'), 'Push').width > width,
+      async () => named(await shown('usual'), 'Push').width > width * 1.15,
     );
     for (const name of ['Role', 'Inner']) await hit(name);
     await told({ action: 'key', key: 'ctrl+0' });
     await until('it is as before', async () => named(await shown('usual'), 'Push').width === width);
-    const { id: window } = (await told()).context.focused;
+    const { id: window } = (await onScreen()).focused;
     const act = (json: object) => ground.as.post(`/computers/${id}/windows/${window}`, json);
     for (const action of ['maximize', 'unmaximize']) {
       await act({ action });
@@ -142,7 +150,7 @@ export function pageContext(theGround: () => ComputerGround): void {
   test('wire-guest 2: of several windows it is the page of the focused one', async () => {
     await browse('usual.html?second');
     await shown('usual.html?second');
-    const { windows } = (await told()).context;
+    const { windows } = await onScreen();
     const browsers = windows.filter((window: { class: string }) => /chrom/i.test(window.class));
     assert.equal(browsers.length, 2);
     for (const { id: window } of [...browsers, ...browsers]) {
@@ -172,7 +180,11 @@ export function pageContext(theGround: () => ComputerGround): void {
 
   test('wire-guest 2: a page that means harm is told in bounds', async () => {
     await browse('hostile.html');
-    const dom = await shown('hostile');
+    // It may be looked at while it is still being written.
+    const dom = await until('as much is told as may be', async () => {
+      const seen = await shown('hostile');
+      return seen.elements.length >= 150 ? seen : undefined;
+    });
     assert.equal(dom.elements.length, 150);
     assert.equal(dom.truncated, true);
     assert.equal(dom.title, 'x'.repeat(512));
@@ -197,6 +209,7 @@ export function pageContext(theGround: () => ComputerGround): void {
   test('wire-guest 2: what runs headless is left as it is', async () => {
     const page = 'http://127.0.0.1:8000/hung.html';
     const command = `chromium --headless --user-data-dir=/tmp/headless --dump-dom ${page}`;
-    assert.match(await ground.run(id, command, { session: 'desktop' }), /Hang<\/button>/);
+    const patient = { session: 'desktop', timeout_s: 90 } as const;
+    assert.match(await ground.run(id, command, patient), /Hang<\/button>/);
   });
 }

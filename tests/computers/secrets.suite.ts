@@ -125,7 +125,8 @@ export function secrets(theGround: () => ComputerGround): void {
     await ground.post(`/computers/${id}/stop?force=true`);
     const { alias, pool } = ground.place;
     const disk = join(alias, 'storage-pools', pool, 'containers', await ground.instanceOf(id));
-    const newer = ['-xdev', '-type', 'f', '-newerct', `@${began}`];
+    // Files come and go while they are looked at.
+    const newer = ['-ignore_readdir_race', '-xdev', '-type', 'f', '-newerct', `@${began}`];
     // Finding nothing is no failure.
     const search = ['-exec', 'sh', '-c', 'grep -laF vrgk- "$@" || true', 'sh', '{}', '+'];
     const found = async (folder: string, ...more: string[]) => {

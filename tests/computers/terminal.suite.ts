@@ -23,7 +23,8 @@ export function terminals(theGround: () => ComputerGround): void {
     typed(socket, 'echo "$(id -un) $(stty size) $DISPLAY"\n');
     await socket.shows('user 30 100 :0');
     socket.socket.send(JSON.stringify({ type: 'resize', cols: 77, rows: 22 }));
-    typed(socket, 'sleep 0.2; stty size\n');
+    // Both go their own ways.
+    typed(socket, 'while [ "$(stty size)" != "22 7""7" ]; do sleep 0.1; done; stty size\n');
     await socket.shows('22 77');
     typed(socket, 'exit 7\n');
     const exit = await socket.frame('the shell ends', ({ type }) => type === 'exit');

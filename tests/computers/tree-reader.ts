@@ -3,6 +3,7 @@
 // cursor when its socket ends.
 
 import assert from 'node:assert/strict';
+import { until } from '../support/until.ts';
 import { ClientSocket, type Frame } from './socket.ts';
 
 /** By path: whether it is a directory. */
@@ -75,7 +76,11 @@ export class TreeReader {
   async #back(): Promise<void> {
     if (this.#ended) return;
     this.returns += 1;
-    await this.open().catch((error: unknown) => (this.fault ??= error));
+    // As clients do it: the socket that was cut may still count, and a call may come too late.
+    await until('it is let in again', async () => {
+      if (!this.#ended) await this.open();
+      return true;
+    }).catch((error: unknown) => (this.fault ??= error));
   }
 
   #read(): void {

@@ -122,25 +122,33 @@ export class BuildGround {
     texts: readonly string[],
     where: { readonly instance: string } | 'host',
   ): Promise<string[]> {
-    const pid = await until('Incus runs', () => findDaemon(this.place));
-    const pool = `/proc/${pid}/root${this.place.alias}/storage-pools/${this.place.pool}`;
-    const own = ['host', 'incus.log', 'incus/logs', 'incus/database', 'incus/containers'];
-    const found =
-      where === 'host'
-        ? await filesIn(own.map((name) => join(this.dataDir, name)))
-        : await changedIn(`${pool}/containers/${where.instance}`);
-    assert.notEqual(found.length, 0);
     const wanted = texts.map((text) => `--regexp=${text}`);
     const args = ['--text', '--with-filename', '--only-matching', '--fixed-strings', ...wanted];
-    try {
-      const { stdout } = await runProgram('grep', [...args, '--', ...found]);
-      return stdout.trim().split('\n');
-    } catch (error) {
-      // Nothing was found; a file that cannot be read is another matter.
-      const { code, stderr } = error as { code: number; stderr: string };
-      assert.equal(code, 1, stderr);
-      return [];
+    for (;;) {
+      const found = await this.#files(where);
+      assert.notEqual(found.length, 0);
+      try {
+        const { stdout } = await runProgram('grep', [...args, '--', ...found]);
+        return stdout.trim().split('\n');
+      } catch (error) {
+        const { code, stderr } = error as { code: number; stderr: string };
+        // Incus gives its files other names now and then.
+        if (code === 2 && stderr.includes('No such file')) continue;
+        // Nothing was found; a file that cannot be read is another matter.
+        assert.equal(code, 1, stderr);
+        return [];
+      }
     }
+  }
+
+  async #files(where: { readonly instance: string } | 'host'): Promise<string[]> {
+    if (where === 'host') {
+      const own = ['host', 'incus.log', 'incus/logs', 'incus/database', 'incus/containers'];
+      return filesIn(own.map((name) => join(this.dataDir, name)));
+    }
+    const pid = await until('Incus runs', () => findDaemon(this.place));
+    const pool = `/proc/${pid}/root${this.place.alias}/storage-pools/${this.place.pool}`;
+    return changedIn(`${pool}/containers/${where.instance}`);
   }
 
   /** What a line of shell prints in a computer; it must succeed. */
@@ -171,9 +179,13 @@ export class BuildGround {
 }
 
 async function filesIn(folders: readonly string[], ...which: readonly string[]): Promise<string[]> {
-  const { stdout } = await runProgram('find', [...folders, '-type', 'f', ...which, '-print0'], {
-    maxBuffer: 16 * 1024 * 1024,
-  });
+  const { stdout } = await runProgram(
+    'find',
+    [...folders, '-ignore_readdir_race', '-type', 'f', ...which, '-print0'],
+    {
+      maxBuffer: 16 * 1024 * 1024,
+    },
+  );
   return stdout.split('\0').filter((name) => name !== '');
 }
 

@@ -133,11 +133,11 @@ function guests(groundOf: () => IncusGround): void {
 
   test('a guest that shuts itself down is stopped and starts again', async () => {
     const id = await running();
-    await ground.exec(id, 'kill -PWR 1');
-    await until(
-      'it is stopped',
-      async () => (await ground.engine.get(live, id))?.status === 'stopped',
-    );
+    // Its first process hears nothing before it has begun to listen.
+    await until('it is stopped', async () => {
+      await ground.exec(id, 'kill -PWR 1');
+      return (await ground.engine.get(live, id))?.status === 'stopped';
+    });
     await ground.engine.start(live, id);
     await ground.session(id);
     await ground.engine.delete(live, id);

@@ -43,6 +43,11 @@ async function take(place: Place, path: string): Promise<string> {
 
 async function ask(place: Place, method: string, path: string): Promise<string> {
   const request = http.request({ socketPath: place.socket, method, path, agent: false }).end();
-  const [response] = (await once(request, 'response')) as [IncomingMessage];
-  return await text(response);
+  const answered = once(request, 'response');
+  // Whoever reads the answer is told of its end, too.
+  request.on('error', () => {});
+  const [response] = (await answered) as [IncomingMessage];
+  const told = await text(response);
+  if (response.statusCode !== 200) throw new Error(told);
+  return told;
 }

@@ -76,9 +76,16 @@ function network(): void {
     const { output } = await ground.exec(from, `${tries.join('\n')}\nwait`);
     return output.split('\n').filter((line) => line !== '');
   };
+  /** On a slow machine an answer may come too late. */
+  const untilReached = (port: number, addresses: readonly string[], from = guest) =>
+    until(`${addresses.join(' and ')} answer`, async () => {
+      return (await reached(port, addresses, from)).length === addresses.length;
+    });
 
   test('the internet is reached, and no private network beyond the host', async () => {
-    assert.deepEqual(await reached(outside.port, Object.values(beyond)), [beyond.public]);
+    const { public: internet, ...nearer } = beyond;
+    await untilReached(outside.port, [internet]);
+    assert.deepEqual(await reached(outside.port, Object.values(nearer)), []);
   });
 
   test('no address of the host is reached', async () => {
@@ -96,7 +103,7 @@ function network(): void {
     // A question that dnsmasq answers by itself: version.bind, TXT, CHAOS. Over TCP its length goes first.
     const question = `\\0\\001\\001\\0\\0\\001\\0\\0\\0\\0\\0\\0\\007version\\004bind\\0\\0\\020\\0\\003`;
     const ask = `printf '\\0\\036${question}' | nc -w 2 ${address} 53 | grep -c dnsmasq`;
-    assert.equal((await ground.exec(guest, ask)).output, '1\n');
+    await until('it answers', async () => (await ground.exec(guest, ask)).output === '1\n');
     // Over UDP, where the host itself has somebody to ask.
     const answered = await resolve('cubicle.invalid').catch(({ code }: { code: string }) => code);
     const { output } = await ground.exec(guest, 'nslookup localhost.');
@@ -111,8 +118,8 @@ function network(): void {
     const shown = (await ground.exec(other, 'ip -6 address show dev eth0')).output;
     const local = `${/inet6 (fe80[^/]+)\//.exec(shown)?.[1]}%eth0`;
     const both = [neighbour, local];
-    const own = await reached(8_099, both, other);
-    assert.deepEqual(own.toSorted(), both.toSorted(), 'the other guest does serve');
+    // An address of the second family is not used before it has been found to be nobody else's.
+    await untilReached(8_099, both, other);
     assert.deepEqual(await reached(8_099, both), []);
     // Nor heard: this passes no rule for packets, only the isolation of the bridge's ports.
     const heard = await ground.exec(guest, `arping -c 2 -w 2 -I eth0 ${neighbour}`);
@@ -132,7 +139,7 @@ function network(): void {
     assert.equal((await speakAs(taken)).code, 0);
     assert.deepEqual(await reached(outside.port, [beyond.public]), []);
     await speakAs(mine);
-    assert.deepEqual(await reached(outside.port, [beyond.public]), [beyond.public]);
+    await untilReached(outside.port, [beyond.public]);
   });
 
   test('rules that somebody flushed are back before the next guest runs', async () => {

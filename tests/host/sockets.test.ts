@@ -53,12 +53,22 @@ test('Part 7 Conflicts 3: a kind refuses before the upgrade, and counts what it 
 });
 
 test('a caller that answers no ping is ended, and one that does stays', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
   const { url } = await serve(t, { pingMs: 100 });
   const deaf = await TestSocket.open(`${url}/screen`, { autoPong: false });
   const good = await TestSocket.open(`${url}/screen`);
+  // What it says behind its answer to a ping arrives behind it.
+  const heard = async (text: string) => {
+    good.raw.send(Buffer.from(text));
+    assert.equal((await good.take(text.length)).toString(), text);
+  };
+  const pinged = [deaf, good].map(({ raw }) => once(raw, 'ping'));
+  t.mock.timers.tick(100);
+  await Promise.all(pinged);
+  await heard('here');
+  t.mock.timers.tick(100);
   assert.equal((await deaf.closing()).code, 1006);
-  good.raw.send(Buffer.from('still here'));
-  assert.equal((await good.take(10)).toString(), 'still here');
+  await heard('still here');
 });
 
 test('Part 6.2: what lasts is ended by nothing but the end of its computer, and told so', async (t) => {

@@ -1,6 +1,7 @@
 /** Owns the rules that keep guests to the internet: a table of our own beside those of Incus. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Place } from './place.ts';
+import { anyDaemon } from './processes.ts';
 import { run } from './run.ts';
 
 /**
@@ -73,7 +74,8 @@ export async function removeFirewall(place: Place): Promise<void> {
 
 /**
  * Chains that a killed Incus left in the tables that all daemons of the machine share: those of our
- * bridge and of our guests' interfaces. A table goes when nothing is in it.
+ * bridge and of our guests' interfaces. A table goes when nothing is in it and nobody is there who could be
+ * about to fill it.
  */
 export async function removeStaleChains(place: Place): Promise<void> {
   for (const family of ['inet', 'bridge']) {
@@ -85,14 +87,17 @@ export async function removeStaleChains(place: Place): Promise<void> {
       const name = text.split(' ')[0] ?? '';
       await run('nft', ['delete', 'chain', family, 'incus', name]).catch(() => {});
     }
-    if (/^table \w+ incus \{\s*\}\s*$/.test(await list())) {
+    if (/^table \w+ incus \{\s*\}\s*$/.test(await list()) && !(await anyDaemon())) {
       await run('nft', ['delete', 'table', family, 'incus']).catch(() => {});
     }
   }
 }
 
-/** Whoever is still there after this was left by an Incus that was killed while it looked. */
-const probeMs = 500;
+/**
+ * Whoever is still there after this was left by an Incus that was killed while it looked. A machine may stand
+ * still for a while.
+ */
+const probeMs = 3_000;
 
 /** Incus tries out nftables with a table that lives for milliseconds and says nothing of whose it is. */
 export async function removeStaleProbes(): Promise<void> {

@@ -89,7 +89,9 @@ async function ensurePool(
   try {
     await make('btrfs', { size: `${size}GiB` });
   } catch (error) {
-    if (!(error instanceof EngineError) || error.kind !== 'failed') throw error;
+    // Of one that is away nothing is known: it is asked again.
+    const refused = error instanceof EngineError && error.kind === 'failed';
+    if (!refused || error instanceof Away) throw error;
     say(
       `No btrfs pool can be made here (${error.message}); computers get plain folders, without disk limits and with slow copies.`,
     );

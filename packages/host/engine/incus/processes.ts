@@ -20,6 +20,11 @@ export async function findDaemon(place: Place): Promise<number | undefined> {
   return undefined;
 }
 
+/** Whoever's it is. */
+export async function anyDaemon(): Promise<boolean> {
+  return (await processes()).some(({ argv }) => isDaemon(argv));
+}
+
 function isDaemon([file = '', first = '--']: readonly string[]): boolean {
   return /(^|\/)incusd$/.test(file) && first.startsWith('-');
 }

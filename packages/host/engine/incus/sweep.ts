@@ -44,6 +44,8 @@ export async function erase(place: Place): Promise<void> {
 async function endEverything(place: Place): Promise<void> {
   const daemon = await findDaemon(place);
   if (daemon !== undefined) await endProcess(daemon, [['SIGKILL', killMs]]);
+  // First, since one of them may be starting a guest, whose monitor would come too late to be found.
+  await endHelpers(place);
   const monitors = await findMonitors(place);
   await Promise.all(
     [...monitors].map(async ([name, monitor]) => {
@@ -58,6 +60,10 @@ async function endEverything(place: Place): Promise<void> {
       await removeGroups(name);
     }),
   );
+  await endHelpers(place);
+}
+
+async function endHelpers(place: Place): Promise<void> {
   const helpers = [...(await findNameServers(place)), ...(await findHelpers(place))];
   for (const pid of helpers) await endProcess(pid, [['SIGKILL', killMs]]);
 }
