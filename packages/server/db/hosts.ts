@@ -41,7 +41,7 @@ const endComputers = sql(`
 const endOperations = sql(`
   UPDATE operations SET state = 'failed', error_code = 'computer_gone',
     error_message = 'The computer’s host was given up.',
-    updated_at = clock_timestamp(), finished_at = clock_timestamp()
+    updated_at = statement_timestamp(), finished_at = statement_timestamp()
   WHERE computer_id = ANY($1) AND state IN ('pending', 'running')`);
 
 const endBuilds = sql(`

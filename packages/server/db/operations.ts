@@ -55,10 +55,11 @@ export async function lockOperation(tx: Runner, id: string): Promise<OperationRo
   return (await tx.run<OperationRow>(lockUnfinished, [id]))[0];
 }
 
+// The clock is read once: an operation was last changed when it ended.
 const finish = sql(`
   UPDATE operations SET state = $2, error_code = $3, error_message = $4,
-    updated_at = clock_timestamp(),
-    finished_at = CASE WHEN $2 IN ('succeeded', 'failed') THEN clock_timestamp() END
+    updated_at = statement_timestamp(),
+    finished_at = CASE WHEN $2 IN ('succeeded', 'failed') THEN statement_timestamp() END
   WHERE id = $1`);
 
 export async function setOperation(
