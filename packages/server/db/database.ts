@@ -164,7 +164,8 @@ const awayClasses = new Set(['08', '28', '3D', '40', '53', '55', '57']);
 function isAway(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return awayClasses.has(error.code?.slice(0, 2) ?? '');
   if (!(error instanceof Error)) return false;
-  if ('code' in error && typeof error.code === 'string' && /^E[A-Z]+$/.test(error.code))
+  // `EAI_AGAIN` as well: its name cannot be looked up for now.
+  if ('code' in error && typeof error.code === 'string' && /^E(AI_)?[A-Z]+$/.test(error.code))
     return true;
   // The pool and the client tell these without a code.
   return /connection|timeout|not queryable|Cannot use a pool/i.test(error.message);

@@ -222,8 +222,12 @@ test('what was down on a display that was lost comes up on the next', { skip }, 
   );
 });
 
-/** What a terminal's program reads while `work` is done. */
-async function typed(t: test.TestContext, work: () => Promise<unknown>, enough: RegExp) {
+/** What a terminal's program reads while `work` is done, which is told the terminal's process. */
+async function typed(
+  t: test.TestContext,
+  work: (terminal: number) => Promise<unknown>,
+  enough: RegExp,
+) {
   const file = join(rig.folder, 'typed');
   rmSync(file, { force: true });
   const xterm = rig.launch('xterm', '-u8', '-geometry', '60x10+300+300', '-e', `cat > ${file}`);
@@ -237,7 +241,7 @@ async function typed(t: test.TestContext, work: () => Promise<unknown>, enough: 
     // What is typed before its program has begun may be lost on the terminal's way up.
     return focused.trim() === pid && existsSync(file);
   });
-  await work();
+  await work(Number(pid));
   return until('the text is there', () => {
     const text = readFileSync(file, 'utf8');
     return enough.test(text) && text;
@@ -301,13 +305,12 @@ test(
     let mechanism = '';
     const read = await typed(
       t,
-      async () => {
-        const pid = Number((await rig.run('xdotool', ['getactivewindow', 'getwindowpid'])).trim());
-        process.kill(pid, 'SIGSTOP');
+      async (terminal) => {
+        process.kill(terminal, 'SIGSTOP');
         const typing = input.type(context, text);
         // Behind its events by as much as a busy program is.
         await pause(context, 500);
-        process.kill(pid, 'SIGCONT');
+        process.kill(terminal, 'SIGCONT');
         mechanism = await typing;
       },
       /end\n$/,

@@ -11,8 +11,8 @@ import { becomes } from '../../desktop/waiting.ts';
 
 /** One that does not know the question is waited for in vain. */
 const answerMs = 400;
-/** One that does is busy, or is not given the processor. */
-const busyMs = 5_000;
+/** One that does is busy, or is not given the processor; or it is gone and has left its word behind. */
+const busyMs = 3_000;
 /** It knows some eighty. */
 const mostSupported = 1_024;
 const clientMessage = 33;
