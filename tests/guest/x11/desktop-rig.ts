@@ -41,6 +41,7 @@ export class DesktopRig {
   readonly path: string;
   readonly display: Display;
   readonly server: ChildProcess;
+  manager: ChildProcess | undefined;
   readonly #children: ChildProcess[];
 
   private constructor(folder: string, number: string, server: ChildProcess) {
@@ -95,7 +96,7 @@ export class DesktopRig {
   }
 
   async #manage(): Promise<void> {
-    this.launch('openbox', '--sm-disable');
+    this.manager = this.launch('openbox', '--sm-disable');
     await until('openbox manages', async () =>
       (await this.run('xprop', ['-root', '_NET_SUPPORTING_WM_CHECK'])).includes('0x'),
     );

@@ -6,6 +6,7 @@ import { actOnWindow } from '../../../packages/guest/x11/windows/window-actions.
 import { shortened } from '../../../packages/guest/desktop/window-text.ts';
 import type { WindowInfo } from '../../../packages/guest/desktop/window.ts';
 import { listWindows } from '../../../packages/guest/x11/windows/window-list.ts';
+import { signal } from '../../support/process.ts';
 import { until } from '../../support/until.ts';
 import { context, DesktopRig, lacking, stop } from './desktop-rig.ts';
 
@@ -167,4 +168,13 @@ test('text is cut between characters', () => {
   assert.equal(shortened('aä😀', 6), 'aä');
   assert.equal(shortened('aä😀', 2), 'a');
   assert.equal(shortened('😀', 3), '');
+});
+
+test('a window manager that is held up is waited for', { skip }, async (t) => {
+  const { window } = await opened(t, 'held up', '-geometry', '60x15+300+200');
+  const manager = rig.manager?.pid as number;
+  process.kill(manager, 'SIGSTOP');
+  setTimeout(() => signal(manager, 'SIGCONT'), 1_000);
+  const moved = (await act(window.id, { action: 'move', x: 77, y: 88 })).window;
+  assert.deepEqual([moved?.x, moved?.y], [77, 88]);
 });

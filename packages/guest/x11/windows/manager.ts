@@ -9,8 +9,10 @@ import { readWords, words } from '../protocol/properties.ts';
 import { quad, request } from '../protocol/request.ts';
 import { becomes } from '../../desktop/waiting.ts';
 
-/** One that does not know the question is waited for in vain. */
-const answerMs = 400;
+/** On a busy machine it takes a while. One that does not say that it knows the question may wait in vain. */
+const answerMs = { known: 5_000, unknown: 400 };
+/** What a window manager says it knows: some sixty. */
+const mostSupported = 512;
 const clientMessage = 33;
 /** SubstructureRedirect and SubstructureNotify: for the window manager. */
 const forManager = 0x180000;
@@ -28,15 +30,22 @@ export function tellManager(
 }
 
 export async function managerSettled(context: Context, connection: Connection): Promise<void> {
-  const { _NET_REQUEST_FRAME_EXTENTS: question, _NET_FRAME_EXTENTS: answer } = await atoms(
-    context,
-    connection,
-    ['_NET_REQUEST_FRAME_EXTENTS', '_NET_FRAME_EXTENTS'],
-  );
+  const {
+    _NET_REQUEST_FRAME_EXTENTS: question,
+    _NET_FRAME_EXTENTS: answer,
+    _NET_SUPPORTED: list,
+  } = await atoms(context, connection, [
+    '_NET_REQUEST_FRAME_EXTENTS',
+    '_NET_FRAME_EXTENTS',
+    '_NET_SUPPORTED',
+  ]);
+  const { root } = connection.setup;
+  const supported = await readWords(context, connection, root, list, mostSupported);
+  const patienceMs = supported.includes(question) ? answerMs.known : answerMs.unknown;
   const window = createWindow(connection, 0);
   try {
     tellManager(connection, window, question, []);
-    await becomes(context, answerMs, async () => {
+    await becomes(context, patienceMs, async () => {
       const extents = await readWords(context, connection, window, answer, 4);
       return extents.length === 4;
     });
