@@ -94,6 +94,10 @@ function pool(): void {
     const operation = await ground.ended(found.body.operations[0].id);
     assert.equal(operation.state, 'succeeded');
     const id = operation.computer_id;
+    // It may have been answered before the daemon died.
+    await until('another daemon answers', async () => {
+      return (await ground.pid('host')) !== pid && (await ground.told(id)) !== undefined;
+    });
     assert.equal(await ground.instanceOf(id), name);
     assert.equal(await ground.run(id, 'hostname; cat /etc/hostname'), `${id}\n${id}`);
     assert.equal(await ground.run(id, 'printf %s "$TOKEN"'), 'kept');

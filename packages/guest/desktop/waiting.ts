@@ -35,19 +35,24 @@ export async function within<Result>(
 }
 
 const pollMs = 15;
+const mostOfOneMs = 60;
 
 /**
- * Looks until it is so; false when that takes longer than `ms`. What counts is the time between the looks: a
- * machine that stood still for a second has given nobody a second.
+ * Looks until it is so; false when that takes longer than `ms`. Between two looks no more than a moment counts:
+ * a machine that stood still for a second has given nobody a second.
  */
 export async function becomes(
   context: Context,
   ms: number,
   look: () => Promise<boolean>,
 ): Promise<boolean> {
-  for (let waited = 0; !(await look()); waited += pollMs) {
+  let waited = 0;
+  for (let last = performance.now(); !(await look());) {
     if (waited > ms) return false;
     await pause(context, pollMs);
+    const now = performance.now();
+    waited += Math.min(now - last, mostOfOneMs);
+    last = now;
   }
   return true;
 }
