@@ -57,11 +57,6 @@ export class Terminals {
     );
   }
 
-  /** The computer was suspended or stopped: nobody types at it any more. Sessions that live live on. */
-  release(instance: string, reason: string): void {
-    for (const attachment of this.#attached.get(instance) ?? []) attachment.dismiss(reason);
-  }
-
   async #open(
     context: Context,
     instance: string,
