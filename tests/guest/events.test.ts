@@ -296,8 +296,8 @@ test('Part 6.2: what a computer can tell comes and goes with its agent', async (
   await on.rig.killAgent();
   await until('it is away', () => !on.rig.links.connected(computer));
   // That the desktop is watched may have been told in between.
-  const { type, events } = reader.frames.at(-1);
-  assert.deepEqual([type, events], ['capabilities', own]);
+  const newest = reader.frames.at(-1);
+  assert.deepEqual([newest.type, newest.events], ['capabilities', own]);
   full.drain();
   // It took one frame before it was full; of those it missed the last counts.
   const last = full.frames.filter(({ type }) => type === 'capabilities').at(-1);

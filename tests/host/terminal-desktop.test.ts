@@ -75,7 +75,6 @@ test('sessions outlive a restart of the agent’s service, and a suspension', { 
   back.type('echo $here\n');
   await back.shows(/still/);
   await ground.opened.engine.freeze(live, desktop.id);
-  terminals.release(desktop.id, 'the computer was suspended');
   await ground.opened.engine.thaw(live, desktop.id);
   const again = await open('kept');
   again.type('echo awake and $here\n');
