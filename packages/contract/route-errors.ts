@@ -49,5 +49,6 @@ export const errorsOutsideRoutes: readonly ErrorName[] = [
   'method_unsupported',
   'request_malformed',
   'headers_too_large',
+  'request_timeout',
   'upstream_failed',
 ];
