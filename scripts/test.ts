@@ -22,6 +22,8 @@ const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'
 const isOnceMore = flags.includes('--once-more');
 /** More than that is no accident. */
 const mostAgain = 3;
+/** Files at a time: most of them wait for guests, and two leave half of two processors idle. */
+const concurrency = 3;
 const files = (asked.length === 0 ? ['tests'] : asked)
   .flatMap((path) => {
     const whole = join(root, path);
@@ -54,7 +56,7 @@ async function run(these: readonly string[]): Promise<{ failed: string[]; hasPas
     [join(root, 'scripts/failed-files.ts'), list],
   ].flatMap(([name, to]) => [`--test-reporter=${name}`, `--test-reporter-destination=${to}`]);
   const passedOn = flags.filter((flag) => flag !== '--once-more');
-  const args = ['--test', '--test-concurrency=2', ...reporters, ...passedOn, ...these];
+  const args = ['--test', `--test-concurrency=${concurrency}`, ...reporters, ...passedOn, ...these];
   const child = spawn(process.execPath, args, {
     cwd: root,
     stdio: 'inherit',
