@@ -140,8 +140,9 @@ test('a smaller picture is the average of what it covers', async () => {
       };
       const small = await resize(context, source, target);
       assert.equal(small.pixels.length, target.width * target.height * 3);
+      const off = mostOff(source.width, target.width) + mostOff(source.height, target.height);
       for (let colour = 0; colour < 3; colour += 1) {
-        assert.ok(Math.abs(meanOf(small, colour) - meanOf(source, colour)) < 1);
+        assert.ok(Math.abs(meanOf(small, colour) - meanOf(source, colour)) < 0.6 + off);
       }
       // Nothing is brighter or darker than what it is made of.
       assert.ok(Math.max(...small.pixels) <= Math.max(...source.pixels));
@@ -149,6 +150,11 @@ test('a smaller picture is the average of what it covers', async () => {
     }),
   );
 });
+
+/** Shares are whole parts of 2048, so each may be off by one; what one pixel has too much others lack. */
+function mostOff(from: number, to: number): number {
+  return from === to ? 0 : (127.5 * (Math.ceil(from / to) + 1)) / 2048;
+}
 
 function meanOf({ pixels }: Picture, colour: number): number {
   const values = [...pixels].filter((_, i) => i % 3 === colour);
