@@ -7,12 +7,14 @@ import { deadProxy } from './daemon.ts';
 import { Away } from './failure.ts';
 import { applyFirewall } from './firewall.ts';
 import type { Place } from './place.ts';
+import { endProcess, findNameServers } from './processes.ts';
 import { run } from './run.ts';
 import { chooseSubnet, outwardMtu } from './subnet.ts';
 
 const gib = 2 ** 30;
 /** Below this a pool holds a base image and hardly a computer. */
 const smallestPoolGib = 4;
+const endMs = 5_000;
 
 export interface PreseedOptions {
   readonly say: (line: string) => void;
@@ -105,7 +107,9 @@ async function ensureBridge(context: Context, client: IncusClient, place: Place)
   const found = await findWhole(context, client, path);
   const subnet = found?.config['ipv4.address'] ?? (await chooseSubnet(place.digest));
   if (found === undefined) {
-    // One that was made and not yet noted when its Incus was killed.
+    // One that was made and not yet noted when its Incus was killed; its name server, which may have come up
+    // after that, holds the address.
+    for (const pid of await findNameServers(place)) await endProcess(pid, [['SIGKILL', endMs]]);
     await run('ip', ['link', 'delete', place.bridge]).catch(() => {});
     const mtu = await outwardMtu();
     await client.change(context, 'POST', '/1.0/networks', {
