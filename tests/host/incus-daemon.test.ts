@@ -16,7 +16,7 @@ import { canRunEngine } from '../../packages/host/engine/incus/install.ts';
 import { trimLog } from '../../packages/host/engine/incus/log-file.ts';
 import { type OpenedIncus, openIncus } from '../../packages/host/engine/incus/open.ts';
 import { type Place, placeOf } from '../../packages/host/engine/incus/place.ts';
-import { findDaemon, findNameServers } from '../../packages/host/engine/incus/processes.ts';
+import { endNameServers, findDaemon } from '../../packages/host/engine/incus/processes.ts';
 import { erase } from '../../packages/host/engine/incus/sweep.ts';
 import { signal } from '../support/process.ts';
 import { until } from '../support/until.ts';
@@ -163,7 +163,7 @@ test('a bridge that could not be brought up is tried again', options, async (t) 
   const boot = await home.boot(id);
   await home.stop(first, true);
   // Somebody else's name server takes the place of the bridge's own, which Incus then cannot start.
-  for (const pid of await findNameServers(home.place)) signal(pid, 'SIGKILL');
+  await endNameServers(home.place);
   const address = networkInterfaces()[home.place.bridge]?.[0]?.address;
   assert.ok(address);
   const squatter = createServer();

@@ -6,7 +6,7 @@ import { findProgram, programPath } from './programs.ts';
 import { openLog, readFrom, sizeOf, trimLog } from './log-file.ts';
 import { type OwnerLock, takeOwnerLock } from './owner-lock.ts';
 import { isUsurped, isWreck, markProven, mountAlias, type Place } from './place.ts';
-import { birthOf, endProcess, findDaemon, findNameServers } from './processes.ts';
+import { birthOf, endNameServers, endProcess, findDaemon, killMs } from './processes.ts';
 import { erase, sweep } from './sweep.ts';
 
 /** Ready after 0.6 s the first time and 1.9 s with state, on two busy cores; the rest is for slow disks. */
@@ -20,7 +20,7 @@ const backoffMs = { first: 100, most: 15_000 };
 /** A daemon that lasted this long has started well: the next end is a new trouble. */
 const healthyMs = 60_000;
 /** Its own shutdown gives all guests 20 s at once. */
-const endMs = { keep: 20_000, stop: 60_000, kill: 5_000 };
+const endMs = { keep: 20_000, stop: 60_000, kill: killMs };
 const ownerWaitMs = 10_000;
 
 /** Nothing listens there: the daemon asks nothing of the internet, not even at its first start. */
@@ -125,9 +125,7 @@ export class IncusDaemon {
         if ((await birthOf(running)) !== undefined) throw error;
       }
     }
-    for (const pid of await findNameServers(this.place)) {
-      await endProcess(pid, [['SIGKILL', endMs.kill]]);
-    }
+    await endNameServers(this.place);
     await trimLog(this.place.log);
     const logStart = await sizeOf(this.place.log);
     const child = await this.#spawn();

@@ -7,14 +7,13 @@ import { deadProxy } from './daemon.ts';
 import { Away } from './failure.ts';
 import { applyFirewall } from './firewall.ts';
 import type { Place } from './place.ts';
-import { endProcess, findNameServers } from './processes.ts';
+import { endNameServers } from './processes.ts';
 import { run } from './run.ts';
 import { chooseSubnet, outwardMtu } from './subnet.ts';
 
 const gib = 2 ** 30;
 /** Below this a pool holds a base image and hardly a computer. */
 const smallestPoolGib = 4;
-const endMs = 5_000;
 
 export interface PreseedOptions {
   readonly say: (line: string) => void;
@@ -109,7 +108,7 @@ async function ensureBridge(context: Context, client: IncusClient, place: Place)
   if (found === undefined) {
     // One that was made and not yet noted when its Incus was killed; its name server, which may have come up
     // after that, holds the address.
-    for (const pid of await findNameServers(place)) await endProcess(pid, [['SIGKILL', endMs]]);
+    await endNameServers(place);
     await run('ip', ['link', 'delete', place.bridge]).catch(() => {});
     const mtu = await outwardMtu();
     await client.change(context, 'POST', '/1.0/networks', {

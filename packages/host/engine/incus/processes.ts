@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Place } from './place.ts';
 
 const pollMs = 25;
+export const killMs = 5_000;
 
 interface Process {
   readonly pid: number;
@@ -41,13 +42,17 @@ export async function findMonitors(place: Place): Promise<Map<string, number>> {
 }
 
 /** The bridge's dnsmasq. One that its daemon had no time to note keeps the next one from starting. */
-export async function findNameServers(place: Place): Promise<number[]> {
-  return await findByArgument(`--interface=${place.bridge}`);
+export async function endNameServers(place: Place): Promise<void> {
+  await kill(await findByArgument(`--interface=${place.bridge}`));
 }
 
 /** Whatever else names the place in its arguments: single tasks of the daemon. */
-export async function findHelpers(place: Place): Promise<number[]> {
-  return await findByArgument(`${place.alias}/`);
+export async function endHelpers(place: Place): Promise<void> {
+  await kill(await findByArgument(`${place.alias}/`));
+}
+
+async function kill(pids: readonly number[]): Promise<void> {
+  for (const pid of pids) await endProcess(pid, [['SIGKILL', killMs]]);
 }
 
 async function findByArgument(start: string): Promise<number[]> {

@@ -7,18 +7,18 @@ import { thawLeftover } from './freezer.ts';
 import type { Place } from './place.ts';
 import {
   childrenOf,
+  endHelpers,
+  endNameServers,
   endProcess,
   findDaemon,
-  findHelpers,
-  findNameServers,
   findMonitors,
+  killMs,
   waitForEnd,
 } from './processes.ts';
 import { run } from './run.ts';
 
 /** A monitor whose container has died needs 2.2 s to clear up when no daemon answers it, or never ends. */
 const monitorMs = 5_000;
-const killMs = 5_000;
 /** The kernel lets go of a loop device a moment after its last mount. */
 const unmountTries = 40;
 const unmountPauseMs = 50;
@@ -45,6 +45,7 @@ async function endEverything(place: Place): Promise<void> {
   const daemon = await findDaemon(place);
   if (daemon !== undefined) await endProcess(daemon, [['SIGKILL', killMs]]);
   // First, since one of them may be starting a guest, whose monitor would come too late to be found.
+  await endNameServers(place);
   await endHelpers(place);
   const monitors = await findMonitors(place);
   await Promise.all(
@@ -60,12 +61,8 @@ async function endEverything(place: Place): Promise<void> {
       await removeGroups(name);
     }),
   );
+  await endNameServers(place);
   await endHelpers(place);
-}
-
-async function endHelpers(place: Place): Promise<void> {
-  const helpers = [...(await findNameServers(place)), ...(await findHelpers(place))];
-  for (const pid of helpers) await endProcess(pid, [['SIGKILL', killMs]]);
 }
 
 /** Empty ones only; a hierarchy that is not there has none. */
