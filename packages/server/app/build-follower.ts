@@ -7,9 +7,8 @@ import {
   advanceBuild,
   endBuild,
   findRunning,
+  leasedBuilds,
   letGoOfBuilds,
-  renewBuilds,
-  takeUpBuilds,
 } from '../db/build-following.ts';
 import type { BuildRow } from '../db/builds.ts';
 import type { Database } from '../db/database.ts';
@@ -17,9 +16,8 @@ import type { Fleet } from '../hosts/fleet.ts';
 import type { Host } from '../hosts/host.ts';
 import type { Placed } from './build-orders.ts';
 import { errorText, lostOf, toldOf } from './build-record.ts';
+import { Leases } from './leases.ts';
 
-/** How long a build stays with a process that has fallen silent; a living one renews it in time. */
-export const holdS = 10;
 /** How long a host is asked to wait for news. */
 const waitMs = 10_000;
 /** The records are written at most so often for one build. */
@@ -35,13 +33,15 @@ export class BuildFollower {
   readonly #fleet: Fleet;
   readonly #log: (problem: unknown) => void;
   readonly #ending = new AbortController();
-  readonly #held = new Set<string>();
+  /** Those that are followed, and those that are still being ordered, of which no host knows yet. */
+  readonly #leases: Leases<BuildRow>;
   readonly #following = new Map<string, Promise<void>>();
 
   constructor(database: Database, fleet: Fleet, log: (problem: unknown) => void) {
     this.#database = database;
     this.#fleet = fleet;
     this.#log = log;
+    this.#leases = new Leases(database, leasedBuilds);
   }
 
   /**
@@ -49,11 +49,11 @@ export class BuildFollower {
    * wrong on the way is found out by following.
    */
   async ordering(id: string, order: () => Promise<Placed>): Promise<Placed> {
-    this.#held.add(id);
+    this.#leases.hold(id);
     try {
       const placed = await order();
       if (placed === 'accepted' || placed === 'unknown') this.follow(id);
-      else this.#held.delete(id);
+      else this.#leases.letGo(id);
       return placed;
     } catch (error) {
       this.follow(id);
@@ -62,29 +62,26 @@ export class BuildFollower {
   }
 
   follow(id: string): void {
-    this.#held.add(id);
+    this.#leases.hold(id);
     if (this.#following.has(id) || this.#ending.signal.aborted) return;
     const following = this.#follow(id).finally(() => {
       this.#following.delete(id);
-      this.#held.delete(id);
+      this.#leases.letGo(id);
     });
     this.#following.set(id, following);
   }
 
   async renew(): Promise<void> {
-    if (this.#held.size > 0) await renewBuilds(this.#database, [...this.#held], holdS);
+    await this.#leases.renew();
   }
 
   async takeUp(): Promise<void> {
-    for (const { id } of await takeUpBuilds(this.#database, holdS, 10)) {
-      // One that this process is still ordering has its lease back, and its host does not know of it yet.
-      if (!this.#held.has(id)) this.follow(id);
-    }
+    for (const { id } of await this.#leases.takeUp()) this.follow(id);
   }
 
   /** Builds go on; another process may follow them at once. */
   async stop(): Promise<void> {
-    const held = [...this.#held];
+    const { held } = this.#leases;
     this.#ending.abort();
     await Promise.all(this.#following.values());
     if (held.length > 0) await letGoOfBuilds(this.#database, held).catch(this.#log);

@@ -16,7 +16,7 @@ import type { DocumentReader } from '../documents/reader.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { requireAllowance, requirePool, requireRequest } from './build-allowance.ts';
-import { type BuildFollower, holdS } from './build-follower.ts';
+import type { BuildFollower } from './build-follower.ts';
 import type { BuildOrders, Candidate } from './build-orders.ts';
 import { type BuildPlan, familyOf, planOf } from './build-plan.ts';
 import { buildOf, progressOf } from './build-record.ts';
@@ -142,7 +142,7 @@ export class Builds {
         }
         await requirePool(tx, accountId, plan.shape.disk_gb);
         const build = orders.newBuild(plan, accountId, free);
-        const row = await store.insertBuild(tx, build, holdS);
+        const row = await store.insertBuild(tx, build);
         await noteRequest(tx, accountId, row.id, true);
         await noteSecretUse(
           tx,

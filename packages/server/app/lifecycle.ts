@@ -9,23 +9,20 @@ import { releaseKey, releaseUnspentKey, spendKey, storeAnswer } from '../db/idem
 import {
   forgetOperation,
   insertOperation,
+  leasedOperations,
   lockOperation,
   type OperationRow,
-  renewOperations,
   setOperation,
-  takeUpOperations,
 } from '../db/operations.ts';
 import type { Fleet } from '../hosts/fleet.ts';
 import { HostAway } from '../hosts/host.ts';
 import { type Authority, changeAs } from './authority.ts';
 import { type Keyed, takeKey } from './idempotency.ts';
+import { Leases } from './leases.ts';
 import type { SecretDelivery } from './secret-delivery.ts';
 import { newId } from './secrets.ts';
 import { Failed, type Settled, settle, undo } from './settle.ts';
 
-/** How long an operation stays with a process that has fallen silent; a living one renews it in time. */
-const holdS = 10;
-export const renewMs = 2_500;
 /** How long a host may take. */
 const answerMs = 90_000;
 /** A keyed call whose outcome is not heard within this is lost (wire-computers section 9). */
@@ -48,16 +45,17 @@ export class Lifecycle {
   readonly #fleet: Fleet;
   readonly #secrets: SecretDelivery;
   /** Operations that this process is carrying out. */
-  readonly #held = new Set<string>();
+  readonly #leases: Leases<OperationRow>;
 
   constructor(database: Database, fleet: Fleet, secrets: SecretDelivery) {
     this.#database = database;
     this.#fleet = fleet;
     this.#secrets = secrets;
+    this.#leases = new Leases(database, leasedOperations);
   }
 
   async renew(): Promise<void> {
-    if (this.#held.size > 0) await renewOperations(this.#database, [...this.#held], holdS);
+    await this.#leases.renew();
   }
 
   /**
@@ -86,11 +84,11 @@ export class Lifecycle {
   }
 
   async #holding<Result>(operationId: string, work: () => Promise<Result>): Promise<Result> {
-    this.#held.add(operationId);
+    this.#leases.hold(operationId);
     try {
       return await work();
     } finally {
-      this.#held.delete(operationId);
+      this.#leases.letGo(operationId);
     }
   }
 
@@ -111,7 +109,6 @@ export class Lifecycle {
           kind: prepared.command.kind,
           idempotencyKey: keyed?.key ?? null,
           command: { ...prepared.command, operation: operationId },
-          holdS,
         });
         return prepared;
       });
@@ -186,10 +183,7 @@ export class Lifecycle {
 
   /** Takes up operations whose holder is gone: repeats their command, which hosts allow, and settles them. */
   async takeUp(): Promise<void> {
-    const taken = await takeUpOperations(this.#database, holdS, 10);
-    // A process that stood still for longer than it holds them has not lost those that it carries out.
-    const orphaned = taken.filter(({ id }) => !this.#held.has(id));
-    await Promise.all(orphaned.map((operation) => this.resume(operation)));
+    await Promise.all((await this.#leases.takeUp()).map((operation) => this.resume(operation)));
   }
 
   async resume(operation: OperationRow, timeoutMs = answerMs): Promise<void> {

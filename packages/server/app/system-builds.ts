@@ -5,7 +5,7 @@ import { Refusal } from '@cubicle/contract/errors.ts';
 import * as store from '../db/builds.ts';
 import { type Database, violated } from '../db/database.ts';
 import type { ValidDocument } from '../documents/read.ts';
-import { type BuildFollower, holdS } from './build-follower.ts';
+import type { BuildFollower } from './build-follower.ts';
 import type { BuildOrders } from './build-orders.ts';
 import { planOf } from './build-plan.ts';
 import { builtDocuments } from './system-templates.ts';
@@ -69,7 +69,7 @@ export class SystemBuilds {
     const [free] = await this.#orders.free(candidates);
     if (free === undefined) return;
     const build = this.#orders.newBuild(plan, null, free);
-    const row = await store.insertBuild(this.#database, build, holdS);
+    const row = await store.insertBuild(this.#database, build);
     const order = () => this.#orders.place(row, plan, [free], {});
     const placed = await this.#follower.ordering(row.id, order);
     if (placed === 'refused' || placed === 'away') await store.dropBuild(this.#database, row.id);

@@ -2,30 +2,9 @@
 
 import { type BuildRow, type BuildStepRow, buildColumns, markSurplus } from './builds.ts';
 import { type Runner, sql } from './database.ts';
+import { leasedTable } from './leases.ts';
 
-const renew = sql(`
-  UPDATE builds SET held_until = clock_timestamp() + make_interval(secs => $2)
-  WHERE id = ANY($1) AND status = 'running'`);
-
-export async function renewBuilds(
-  db: Runner,
-  ids: readonly string[],
-  holdS: number,
-): Promise<void> {
-  await db.run(renew, [ids, holdS]);
-}
-
-const takeUp = sql(`
-  UPDATE builds SET held_until = clock_timestamp() + make_interval(secs => $1)
-  WHERE id IN (
-    SELECT id FROM builds WHERE status = 'running' AND held_until < clock_timestamp()
-    ORDER BY held_until LIMIT $2 FOR UPDATE SKIP LOCKED)
-  RETURNING ${buildColumns}`);
-
-/** Builds whose follower is gone, held by the asker from now on. */
-export async function takeUpBuilds(db: Runner, holdS: number, most: number): Promise<BuildRow[]> {
-  return db.run(takeUp, [holdS, most]);
-}
+export const leasedBuilds = leasedTable<BuildRow>('builds', `status = 'running'`, buildColumns);
 
 const letGo = sql(`
   UPDATE builds SET held_until = clock_timestamp() WHERE id = ANY($1) AND status = 'running'`);

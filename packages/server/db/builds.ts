@@ -1,6 +1,7 @@
 // Builds in SQL: what callers and creates read, and how one comes to be.
 
 import { only, type Runner, sql } from './database.ts';
+import { holdS } from './leases.ts';
 
 /** As it is kept and told. */
 export interface BuildStepRow {
@@ -87,7 +88,7 @@ const insert = sql(`
   RETURNING ${columns}`);
 
 /** Violates `builds_one_per_host` while another one runs there. */
-export async function insertBuild(tx: Runner, build: NewBuild, holdS: number): Promise<BuildRow> {
+export async function insertBuild(tx: Runner, build: NewBuild): Promise<BuildRow> {
   return only(await tx.run<BuildRow>(insert, [...valuesOf(build), holdS]));
 }
 

@@ -1,6 +1,7 @@
 // Operations in SQL: recorded before they are carried out, taken up again when their holder is gone.
 
 import { only, type Runner, sql } from './database.ts';
+import { holdS, leasedTable } from './leases.ts';
 import type { Scope } from './scope.ts';
 
 export type OperationState = 'pending' | 'running' | 'succeeded' | 'failed';
@@ -31,7 +32,6 @@ export interface NewOperation {
   kind: string;
   idempotencyKey: string | null;
   command: unknown;
-  holdS: number;
 }
 
 const insert = sql(`
@@ -41,7 +41,7 @@ const insert = sql(`
 
 /** Violates `operations_one_at_a_time` while another operation on the computer is unfinished. */
 export async function insertOperation(tx: Runner, operation: NewOperation): Promise<OperationRow> {
-  const { id, accountId, computerId, kind, idempotencyKey, command, holdS } = operation;
+  const { id, accountId, computerId, kind, idempotencyKey, command } = operation;
   const values = [id, accountId, computerId, kind, idempotencyKey, JSON.stringify(command), holdS];
   return only(await tx.run<OperationRow>(insert, values));
 }
@@ -78,33 +78,11 @@ export async function forgetOperation(tx: Runner, id: string): Promise<void> {
   await tx.run(remove, [id]);
 }
 
-const renew = sql(`
-  UPDATE operations SET held_until = clock_timestamp() + make_interval(secs => $2)
-  WHERE id = ANY($1) AND state IN ('pending', 'running')`);
-
-export async function renewOperations(
-  db: Runner,
-  ids: readonly string[],
-  holdS: number,
-): Promise<void> {
-  await db.run(renew, [ids, holdS]);
-}
-
-const takeUp = sql(`
-  UPDATE operations SET held_until = clock_timestamp() + make_interval(secs => $1)
-  WHERE id IN (
-    SELECT id FROM operations WHERE state IN ('pending', 'running') AND held_until < clock_timestamp()
-    ORDER BY held_until LIMIT $2 FOR UPDATE SKIP LOCKED)
-  RETURNING ${columns}`);
-
-/** Operations whose holder is gone, held by the asker from now on. */
-export async function takeUpOperations(
-  db: Runner,
-  holdS: number,
-  most: number,
-): Promise<OperationRow[]> {
-  return db.run(takeUp, [holdS, most]);
-}
+export const leasedOperations = leasedTable<OperationRow>(
+  'operations',
+  `state IN ('pending', 'running')`,
+  columns,
+);
 
 // Whoever can read a computer can read its operations: bounded by where the computer is now.
 const seen = `o.account_id = $1 AND o.created_at > clock_timestamp() - interval '7 days'
